@@ -19,7 +19,8 @@ pkgconfig_DATA = librad/radiance.pc
 EXTRA_DIST += librad/radiance.pc.in
 radincludedir = $(includedir)/rad
 radinclude_HEADERS = \
-	librad/rad/status.h librad/rad/log.h
+	librad/rad/status.h librad/rad/log.h \
+	librad/rad/rad_abi.h librad/rad/rad_types.h librad/rad/rad_encoding.h
 
 include librad/base/local.mk
 include librad/format/local.mk
