@@ -20,7 +20,10 @@ EXTRA_DIST += librad/radiance.pc.in
 radincludedir = $(includedir)/rad
 radinclude_HEADERS = \
 	librad/rad/status.h librad/rad/log.h \
-	librad/rad/rad_abi.h librad/rad/rad_types.h librad/rad/rad_encoding.h
+	librad/rad/rad_abi.h librad/rad/rad_types.h librad/rad/rad_encoding.h \
+	librad/rad/rad_plugin.h librad/rad/rad_kernel.h librad/rad/rad_sample.h \
+	librad/rad/rad_quant.h librad/rad/rad_builder.h librad/rad/rad_runtime.h \
+	librad/rad/plan.h
 
 include librad/base/local.mk
 include librad/format/local.mk
