@@ -52,7 +52,7 @@ struct rad_plan_source {
     void *user;
 };
 /* Metadata of an open container; owned by the model. */
-const RadModelMeta *rad_model_meta(struct rad_model *m);
+const RadModelMeta *rad_model_build_meta(struct rad_model *m);
 
 enum { RAD_DEVICE_HOST = 0, RAD_DEVICE_TEST = 1 };
 
