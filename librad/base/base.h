@@ -114,7 +114,7 @@ void radi_str_add(struct radi_str *b, const char *s, size_t n);
 void radi_str_adds(struct radi_str *b, const char *s);
 void radi_str_addc(struct radi_str *b, char c);
 void radi_str_addf(struct radi_str *b, const char *fmt, ...) RAD_PRINTF(2, 3);
-void radi_str_addv(struct radi_str *b, const char *fmt, va_list ap);
+void radi_str_addv(struct radi_str *b, const char *fmt, va_list ap) RAD_PRINTF(2, 0);
 void radi_str_add_utf8(struct radi_str *b, uint32_t cp);
 char *radi_str_take(struct radi_str *b);            /* caller frees; NULL if failed */
 /* JSON string with quotes; bytes that are not UTF-8 become U+FFFD. */

@@ -29,4 +29,8 @@ int rad_log_on(enum rad_log_level level, const char *area);
 void rad_log(enum rad_log_level level, const char *area, const char *fmt, ...)
     RAD_PRINTF(3, 4);
 
+/* Unlinks the partial output files of this process and returns how many.
+ * Async-signal-safe: for the handlers of a command that is about to end. */
+int rad_cleanup_files(void);
+
 #endif
