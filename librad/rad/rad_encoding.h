@@ -69,6 +69,20 @@ rad_status rad_decode_span(const RadEncoding *e, const void *const plane[],
                            uint64_t rows, uint64_t cols, uint64_t r, uint64_t c0,
                            uint64_t nc, float *out, struct rad_err *err);
 
+/* Slicing (container §8): the rectangle rows [r0, r0+nr), cols [c0, c0+nc) as a
+ * weight of its own with the same encoding. Refused (RAD_E_SHAPE, naming the
+ * role) when a cut would split a block of any plane or a transform's span. */
+typedef struct RadSlice {
+    uint64_t r0, nr, c0, nc;
+} RadSlice;
+rad_status rad_encoding_slice(const RadEncoding *e, uint64_t rows, uint64_t cols,
+                              const RadSlice *s, struct rad_err *err);
+/* Copies plane p of the slice to `out`, which holds exactly the bytes that
+ * rad_plane_geom(e, p, s->nr, s->nc) says. `plane` is the whole plane. */
+rad_status rad_plane_slice(const RadEncoding *e, int p, const void *plane, uint64_t rows,
+                           uint64_t cols, const RadSlice *s, void *out, size_t out_bytes,
+                           struct rad_err *err);
+
 #ifdef __cplusplus
 }
 #endif
