@@ -23,7 +23,7 @@ radinclude_HEADERS = \
 	librad/rad/rad_abi.h librad/rad/rad_types.h librad/rad/rad_encoding.h \
 	librad/rad/rad_plugin.h librad/rad/rad_kernel.h librad/rad/rad_sample.h \
 	librad/rad/rad_quant.h librad/rad/rad_builder.h librad/rad/rad_runtime.h \
-	librad/rad/plan.h
+	librad/rad/plan.h librad/rad/ckpt.h
 
 include librad/base/local.mk
 include librad/format/local.mk
