@@ -4,4 +4,4 @@ librad_libradi_la_SOURCES += \
 	librad/format/encoding_priv.h librad/format/container.h \
 	librad/format/encoding.c librad/format/encoding_decode.c \
 	librad/format/container_read.c librad/format/container_check.c \
-	librad/format/container_write.c librad/format/model.c librad/format/integrity.c
+	librad/format/container_write.c librad/format/model.c librad/format/integrity.c librad/format/recipe.c
