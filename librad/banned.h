@@ -4,5 +4,6 @@
 #ifndef RADI_BANNED_H
 #define RADI_BANNED_H
 #undef alloca                   /* a macro of <stdlib.h> */
-#pragma GCC poison strcpy strcat sprintf vsprintf strtok atoi atol atof alloca rand srand exit printf gets
+#pragma GCC poison strcpy strcat sprintf vsprintf strtok atoi atol atof \
+    alloca rand srand exit printf gets
 #endif

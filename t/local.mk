@@ -1,1 +1,58 @@
 # SPDX-License-Identifier: Apache-2.0
+# Every test speaks TAP through automake's driver, so each case is counted. A
+# new bats file is one line in `bats_tests`; a C check program is one line in
+# `check_PROGRAMS` and one for its sources (t/lib/tap.h has the harness).
+bats_tests = \
+	t/02-source.bats
+
+check_PROGRAMS += t/check/base-check t/check/json-check
+t_check_base_check_SOURCES = t/check/base-check.c
+t_check_base_check_CPPFLAGS = $(check_cppflags) $(ZSTD_CFLAGS)
+t_check_base_check_LDADD = librad/libradi.la
+t_check_json_check_SOURCES = t/check/json-check.c
+t_check_json_check_CPPFLAGS = $(check_cppflags) $(CJSON_CFLAGS)
+t_check_json_check_LDADD = librad/libradi.la
+TESTS += t/check/base-check t/check/json-check
+
+# ---- the machinery
+check_cppflags = $(AM_CPPFLAGS) -I$(top_srcdir)/t/lib
+TESTS += $(bats_tests)
+TEST_EXTENSIONS = .bats
+tap_driver = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
+LOG_DRIVER = $(tap_driver)
+BATS_LOG_DRIVER = $(tap_driver)
+AM_BATS_LOG_DRIVER_FLAGS = --ignore-exit
+BATS_LOG_COMPILER = $(top_srcdir)/t/run-bats
+AM_TESTS_ENVIRONMENT = \
+	RAD_TAP=1; export RAD_TAP; \
+	RAD_SRCDIR='$(abs_top_srcdir)'; export RAD_SRCDIR; \
+	RAD_BUILDDIR='$(abs_top_builddir)'; export RAD_BUILDDIR; \
+	RAD_CC='$(CC)'; export RAD_CC; \
+	BATS='$(BATS)'; export BATS;
+
+# A RADIANCE_HOME of the build tree, so that programs run before installation.
+noinst_DATA = home/.stamp
+home/.stamp: $(kernel_LTLIBRARIES) $(archplug_LTLIBRARIES) $(quant_LTLIBRARIES) \
+		$(dist_map_DATA) $(dist_circuit_DATA) $(dist_block_DATA) t/stage-home
+	$(AM_V_GEN)KERNELS='$(kernel_LTLIBRARIES)' ARCHITECTURES='$(archplug_LTLIBRARIES)' \
+	QUANTIZERS='$(quant_LTLIBRARIES)' CIRCUITS='$(dist_circuit_DATA)' \
+	MAPS='$(dist_map_DATA)' BLOCKS='$(dist_block_DATA)' \
+	$(SHELL) $(srcdir)/t/stage-home $(srcdir) $(builddir) && touch $@
+
+clean-local: clean-home
+clean-home:
+	rm -rf home
+.PHONY: clean-home
+
+EXTRA_DIST += $(bats_tests) t/lib/common.bash t/lib/tap.h t/stage-home t/run-bats
+
+# ---- fuzz targets: no file system, one source each
+fuzz_sources = t/fuzz/fuzz-json.c
+EXTRA_DIST += $(fuzz_sources)
+if FUZZERS
+noinst_PROGRAMS += t/fuzz/fuzz-json
+t_fuzz_fuzz_json_SOURCES = t/fuzz/fuzz-json.c
+t_fuzz_fuzz_json_CPPFLAGS = $(check_cppflags) $(CJSON_CFLAGS)
+t_fuzz_fuzz_json_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
+t_fuzz_fuzz_json_LDADD = librad/libradi.la
+endif

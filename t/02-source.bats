@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+# The source itself: layers, exported names, headers that stand alone.
+load lib/common
+
+@test "source: scripts/lint finds nothing" {
+    run_ok "$SRC/scripts/lint" "$SRC"
+}
+
+@test "source: scripts/lint sees a broken layer, a missing licence, a path" {
+    mkdir -p librad/base cmd kernels/x arch man scripts t contrib
+    touch Makefile.am
+    echo 'int x;' > kernels/x/a.c
+    printf '/* SPDX-License-Identifier: Apache-2.0 */\n#include "base/base.h"\n' > cmd/b.c
+    printf '/* SPDX-License-Identifier: Apache-2.0 */\n/* %s */\n' "/wo""rk/x" > cmd/c.h
+    printf '/* SPDX-License-Identifier: Apache-2.0 */\n#include <stdio.h>\n' > librad/base/d.c
+    run_fail 1 "$SRC/scripts/lint" "$TMP"
+    has "$output" "kernels/x/a.c:1: no SPDX line"
+    has "$output" "kernels/x/a.c:1: stands in no local.mk"
+    has "$output" 'cmd/b.c:2: "base/base.h" is private to librad'
+    has "$output" "cmd/c.h:2: path of a machine"
+    has "$output" "librad/base/d.c:1: does not include banned.h last"
+}
+
+# Names that a shared object defines and that are not ours to export; what
+# sanitizers add does not count.
+foreign_names() {
+    nm -D --defined-only "$1" | awk '
+        $2 ~ /^[A-Z]$/ && $3 !~ /^(rad_|_init$|_fini$|__(asan|odr_asan|ubsan|tsan))/ { print $3 }'
+}
+
+@test "source: librad.so exports rad_ names only" {
+    need_tool nm
+    lib=$BUILD/librad/.libs/librad.so
+    run_ok nm -D --defined-only "$lib"
+    has "$output" " T rad_fail"
+    run_ok foreign_names "$lib"
+    [ -z "$output" ] || { echo "$output"; false; }
+}
+
+@test "source: plugins export rad_ names only" {
+    need_tool nm
+    for so in "$RADIANCE_HOME"/{kernels,architectures,quantizers}/*.so; do
+        [ -e "$so" ] || continue
+        run_ok foreign_names "$so"
+        [ -z "$output" ] || { echo "$so: $output"; false; }
+    done
+}
+
+headers_alone() {
+    local h n=0
+    for h in "$SRC"/librad/rad/*.h; do
+        echo "#include <rad/$(basename "$h")>" |
+            "$@" -std=gnu17 -Wall -Wextra -Wundef -Wstrict-prototypes \
+                -Werror -fsyntax-only -I"$SRC/librad" -x c -
+        n=$((n + 1))
+    done
+    [ "$n" -ge 5 ]
+}
+
+@test "source: every public header compiles alone with gcc" {
+    need_tool gcc
+    headers_alone gcc
+}
+
+@test "source: every public header compiles alone with clang" {
+    for v in '' -14 -15 -16 -17 -18 -19; do
+        clang=$(command -v "clang$v") && break
+    done
+    [ -n "$clang" ] || skip "no clang"
+    headers_alone "$clang"
+}
+
+@test "source: every public header is installed" {
+    for h in "$SRC"/librad/rad/*.h; do
+        cat "$SRC"/librad/local.mk "$SRC"/librad/*/local.mk |
+            grep -q "librad/rad/$(basename "$h")" || {
+            echo "$(basename "$h") is not in radinclude_HEADERS"
+            false
+        }
+    done
+}
