@@ -76,29 +76,23 @@ void radi_sched_reap(struct rad_engine *e)
     }
 }
 
-/* Gives the pages of the youngest running sequence back and queues it first.
- * False when `keep` is the only one left. */
-static bool preempt(struct rad_engine *e, const struct rad_request *keep)
+/* Gives the pages of running[i] back and queues it before its equals: it is
+ * older than they are. */
+static void preempt(struct rad_engine *e, int64_t i)
 {
-    for (int64_t i = e->n_running - 1; i >= 0; i--) {
-        struct rad_request *r = e->running[i];
-        if (r == keep)
-            return false;
-        radi_kv_drop(&e->kv, &r->kv);
-        r->n_done = 0;
-        remove_running(e, i);
-        pthread_mutex_lock(&e->lock);
-        struct rad_request **p = &e->waiting;    /* before its equals: it is older */
-        while (*p && (*p)->priority > r->priority)
-            p = &(*p)->next;
-        r->next = *p;
-        *p = r;
-        e->n_waiting++;
-        e->stats.preemptions++;
-        pthread_mutex_unlock(&e->lock);
-        return true;
-    }
-    return false;
+    struct rad_request *r = e->running[i];
+    radi_kv_drop(&e->kv, &r->kv);
+    r->n_done = 0;
+    remove_running(e, i);
+    pthread_mutex_lock(&e->lock);
+    struct rad_request **p = &e->waiting;
+    while (*p && (*p)->priority > r->priority)
+        p = &(*p)->next;
+    r->next = *p;
+    *p = r;
+    e->n_waiting++;
+    e->stats.preemptions++;
+    pthread_mutex_unlock(&e->lock);
 }
 
 static void plan_one(struct rad_engine *e, struct rad_request *r, int64_t q)
@@ -137,18 +131,20 @@ static bool plan_running(struct rad_engine *e, int64_t *budget, int64_t *out)
         int64_t q = is_decode(r) ? RADI_MIN(1, *out) : chunk_of(e, r, spare, *out);
         if (q <= 0 || *out <= 0)
             continue;
-        while (!radi_kv_ensure(&e->kv, &r->kv, r->n_done + q)) {
-            if (preempt(e, r)) {
-                preempted = true;
-                continue;
-            }
+        bool ok;
+        while (!(ok = radi_kv_ensure(&e->kv, &r->kv, r->n_done + q)) && e->n_running > 1) {
+            preempted = true;
+            preempt(e, e->n_running - 1);        /* the youngest; maybe r itself */
+            if (i == e->n_running)
+                break;
+        }
+        if (i == e->n_running)
+            break;
+        if (!ok) {
             remove_running(e, i--);
             radi_sched_finish(e, r, RAD_FINISH_ERROR, "the kv cache is too small for this request");
-            r = NULL;
-            break;
-        }
-        if (!r)
             continue;
+        }
         if (!is_decode(r))
             spare -= q;
         plan_one(e, r, q);
