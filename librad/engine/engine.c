@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the engine's life: open, the thread that steps, submit and cancel from
  * any thread, drain and close. What a step contains is sched.c's. */
+#include "config.h"
+
 #include "engine/sched.h"
 
 #include <errno.h>

@@ -2,6 +2,8 @@
 /* Owns the free lists of every KV group. Page 0 is never handed out, so that
  * a stray zero in a block table cannot name somebody's page. A WINDOW group
  * frees the pages that no later query can see. */
+#include "config.h"
+
 #include "engine/kv.h"
 
 #include "banned.h"

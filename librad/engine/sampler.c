@@ -3,6 +3,8 @@
  * temperature, top-k, top-p, min-p, pick. Ties go to the lower id everywhere.
  * Candidates come off a heap in descending order, only as many as the stages
  * need, which gives the same prefix as sorting the whole vocabulary. */
+#include "config.h"
+
 #include "engine/sampler.h"
 
 #include <math.h>

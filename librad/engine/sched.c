@@ -4,6 +4,8 @@
  * pool is full the youngest sequence is preempted and recomputed later. The
  * bits of a request do not depend on any of this: kernels are batch-invariant
  * and the sampler's draw depends on seed and position only. */
+#include "config.h"
+
 #include "engine/sched.h"
 
 #include "banned.h"

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Token ids of one output to the text a client sees: detokenised, cut before
  * a stop string, with whatever may still become one held back. */
+#include "config.h"
+
 #include <rad/engine.h>
 
 #include "base/base.h"
