@@ -1,2 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 radinclude_HEADERS += librad/rad/tokenizer.h
+radinclude_HEADERS += librad/rad/chat.h
