@@ -24,7 +24,7 @@ struct lane {                  /* one plane, ready to read */
     uint64_t row_bytes, n_rows, n_cols;
     uint64_t br, bc;           /* block; 0 = whole */
     int dtype;
-    const float *lut;          /* value of each code of a small float type, or NULL */
+    const float *lut;          /* the value of each code when it has at most 8 bits, or NULL */
 };
 
 struct decoder {
@@ -122,6 +122,10 @@ static void unpack(const struct lane *l, const uint8_t *row, uint64_t i, size_t 
 {
     uint16_t h;
 
+    if (l->lut) {
+        unpack_lut(l, row, i, n, out);
+        return;
+    }
     switch (l->dtype) {
     case RAD_DT_f32:
         memcpy(out, row + 4 * i, 4 * n);
@@ -148,12 +152,9 @@ static void unpack(const struct lane *l, const uint8_t *row, uint64_t i, size_t 
             out[k] = (float)row[i + k];
         return;
     default:
-        break;
-    }
-    if (l->lut)
-        unpack_lut(l, row, i, n, out);
-    else
         unpack_bits(l, row, i, n, out);
+        return;
+    }
 }
 
 /* Codes as indexes; a negative one of a signed type becomes huge. */
@@ -186,24 +187,38 @@ static const uint8_t *lane_row(const struct lane *l, uint64_t r)
 
 enum pass { SET, MUL, SUB, NEG };
 
+/* Steps of eight with a constant count: compilers turn those into vectors at
+ * -O2 already. Elements do not depend on each other, so the bits are the same. */
+#define EACH(n, stmt)                                  \
+    do {                                               \
+        size_t k = 0;                                  \
+        for (; k + 8 <= (n); k += 8)                   \
+            for (size_t j = k; j < k + 8; j++) {       \
+                stmt;                                  \
+            }                                          \
+        for (size_t j = k; j < (n); j++) {             \
+            stmt;                                      \
+        }                                              \
+    } while (0)
+
 /* `v` covers `n` columns of one block. */
-static void pass_block(enum pass op, float v, float *x, size_t n)
+static void pass_block(enum pass op, float v, float *restrict x, size_t n)
 {
     switch (op) {
-    case SET: for (size_t k = 0; k < n; k++) x[k] = v; break;
-    case MUL: for (size_t k = 0; k < n; k++) x[k] *= v; break;
-    case SUB: for (size_t k = 0; k < n; k++) x[k] -= v; break;
-    case NEG: if (v != 0) for (size_t k = 0; k < n; k++) x[k] = -x[k]; break;
+    case SET: EACH(n, x[j] = v); break;
+    case MUL: EACH(n, x[j] *= v); break;
+    case SUB: EACH(n, x[j] -= v); break;
+    case NEG: if (v != 0) EACH(n, x[j] = -x[j]); break;
     }
 }
 
-static void pass_each(enum pass op, const float *v, float *x, size_t n)
+static void pass_each(enum pass op, const float *restrict v, float *restrict x, size_t n)
 {
     switch (op) {
     case SET: memcpy(x, v, n * sizeof *x); break;
-    case MUL: for (size_t k = 0; k < n; k++) x[k] *= v[k]; break;
-    case SUB: for (size_t k = 0; k < n; k++) x[k] -= v[k]; break;
-    case NEG: for (size_t k = 0; k < n; k++) x[k] = v[k] != 0 ? -x[k] : x[k]; break;
+    case MUL: EACH(n, x[j] *= v[j]); break;
+    case SUB: EACH(n, x[j] -= v[j]); break;
+    case NEG: EACH(n, x[j] = v[j] != 0 ? -x[j] : x[j]); break;
     }
 }
 
@@ -386,8 +401,15 @@ static rad_status decoder_init(struct decoder *d, const RadEncoding *e,
         if (d->book.n_cols <= 256) {
             float *t = d->lut[d->n_lut++];
 
+            int bits = rad_dtype_bits(d->codes.dtype);
+
             unpack(&d->book, d->book.base, 0, (size_t)d->book.n_cols, t);
             d->table = t;
+            if (rad_dtype_kind(d->codes.dtype) == 'u' && bits <= 8
+                && 1u << bits <= d->book.n_cols) {
+                d->codes.lut = t;        /* no code can lie outside */
+                d->has_table = false;
+            }
         }
     }
     return RAD_OK;
