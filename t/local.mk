@@ -13,6 +13,14 @@ t_check_json_check_SOURCES = t/check/json-check.c
 t_check_json_check_CPPFLAGS = $(check_cppflags) $(CJSON_CFLAGS)
 t_check_json_check_LDADD = librad/libradi.la
 TESTS += t/check/base-check t/check/json-check
+check_PROGRAMS += t/check/encoding-check t/check/container-check
+t_check_encoding_check_SOURCES = t/check/encoding-check.c
+t_check_encoding_check_CPPFLAGS = $(check_cppflags)
+t_check_encoding_check_LDADD = librad/libradi.la
+t_check_container_check_SOURCES = t/check/container-check.c
+t_check_container_check_CPPFLAGS = $(check_cppflags) $(CRYPTO_CFLAGS)
+t_check_container_check_LDADD = librad/libradi.la
+TESTS += t/check/encoding-check t/check/container-check
 
 # ---- the machinery
 check_cppflags = $(AM_CPPFLAGS) -I$(top_srcdir)/t/lib
@@ -47,7 +55,7 @@ clean-home:
 EXTRA_DIST += $(bats_tests) t/lib/common.bash t/lib/tap.h t/stage-home t/run-bats
 
 # ---- fuzz targets: no file system, one source each
-fuzz_sources = t/fuzz/fuzz-json.c
+fuzz_sources = t/fuzz/fuzz-json.c t/fuzz/fuzz-container.c
 EXTRA_DIST += $(fuzz_sources)
 if FUZZERS
 noinst_PROGRAMS += t/fuzz/fuzz-json
@@ -55,4 +63,9 @@ t_fuzz_fuzz_json_SOURCES = t/fuzz/fuzz-json.c
 t_fuzz_fuzz_json_CPPFLAGS = $(check_cppflags) $(CJSON_CFLAGS)
 t_fuzz_fuzz_json_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
 t_fuzz_fuzz_json_LDADD = librad/libradi.la
+noinst_PROGRAMS += t/fuzz/fuzz-container
+t_fuzz_fuzz_container_SOURCES = t/fuzz/fuzz-container.c
+t_fuzz_fuzz_container_CPPFLAGS = $(check_cppflags)
+t_fuzz_fuzz_container_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
+t_fuzz_fuzz_container_LDADD = librad/libradi.la
 endif
