@@ -491,6 +491,10 @@ rad_status radi_json_parse(const char *text, size_t n, size_t limit,
     if (limit && n > limit)
         return rad_fail(err, RAD_E_FORMAT, "JSON of %zu bytes, want at most "
                         "%zu", n, limit);
+    if (n >= 3 && !memcmp(text, "\xef\xbb\xbf", 3)) {
+        text += 3;                  /* a byte order mark; it has no column */
+        n -= 3;
+    }
     struct scan *c = radi_calloc(1, sizeof(*c));
     if (!c)
         return rad_fail(err, RAD_E_NOMEM, "out of memory for JSON");
@@ -507,8 +511,6 @@ rad_status radi_json_parse(const char *text, size_t n, size_t limit,
         if ((st = blank_comments(c, copy)) != RAD_OK)
             goto out;
     }
-    if (n >= 3 && !memcmp(c->s, "\xef\xbb\xbf", 3))
-        c->i = 3;                   /* a byte order mark, which cJSON skips */
     if ((st = scan_value(c)) != RAD_OK)
         goto out;
     skip_space(c);
