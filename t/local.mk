@@ -3,7 +3,7 @@
 # new bats file is one line in `bats_tests`; a C check program is one line in
 # `check_PROGRAMS` and one for its sources (t/lib/tap.h has the harness).
 bats_tests = \
-	t/02-source.bats
+	t/02-source.bats t/03-cmd.bats
 
 check_PROGRAMS += t/check/base-check t/check/json-check
 t_check_base_check_SOURCES = t/check/base-check.c
@@ -21,6 +21,11 @@ t_check_container_check_SOURCES = t/check/container-check.c
 t_check_container_check_CPPFLAGS = $(check_cppflags) $(CRYPTO_CFLAGS)
 t_check_container_check_LDADD = librad/libradi.la
 TESTS += t/check/encoding-check t/check/container-check
+
+check_PROGRAMS += t/helper/cmd-probe
+t_helper_cmd_probe_SOURCES = t/helper/cmd-probe.c
+t_helper_cmd_probe_CPPFLAGS = $(check_cppflags) -I$(top_srcdir)/cmd
+t_helper_cmd_probe_LDADD = cmd/libcmd.la librad/libradi.la
 
 # ---- the machinery
 check_cppflags = $(AM_CPPFLAGS) -I$(top_srcdir)/t/lib

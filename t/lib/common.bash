@@ -31,8 +31,9 @@ setup() {
 
 # For files with a setup of their own.
 common_setup() {
-    TMP=$BATS_TEST_TMPDIR
+    TMP=$BATS_TEST_TMPDIR/work        # bats keeps a file in the folder above
     export TMP
+    mkdir -p "$TMP"
     cd "$TMP"
 }
 
