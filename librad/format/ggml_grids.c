@@ -2,7 +2,11 @@
 /* The vector codebooks of the ggml IQ types: numbers that the format fixes. An
  * entry is one row; element k of it is the level that the k-th field of 2 (or,
  * with eight levels, 3) bits selects, counted from the low end. */
+#include "config.h"
+
 #include "format/ggml_blocks.h"
+
+#include "banned.h"
 
 static const int8_t level_iq2[] = { 8, 25, 43 };
 static const int8_t level_iq3_xxs[] = { 4, 12, 20, 28, 36, 44, 52, 62 };
