@@ -414,7 +414,8 @@ static rad_status plan_tables(struct rad_model_writer *w, struct rad_err *err)
                            &w->n_planes))
             return rad_fail(err, RAD_E_FULL, "planes");
     }
-    qsort(w->weight, w->n_weights, sizeof *w->weight, by_unit);
+    if (w->n_weights)
+        qsort(w->weight, w->n_weights, sizeof *w->weight, by_unit);
     return RAD_OK;
 }
 
