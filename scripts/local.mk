@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-EXTRA_DIST += scripts/lint scripts/test-counts scripts/mkcomplete
+EXTRA_DIST += scripts/lint scripts/mkcomplete

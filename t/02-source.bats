@@ -12,7 +12,7 @@ load lib/common
     echo 'int x;' > kernels/x/a.c
     printf '/* SPDX-License-Identifier: Apache-2.0 */\n#include "base/base.h"\n' > cmd/b.c
     printf '/* SPDX-License-Identifier: Apache-2.0 */\n/* %s */\n' "/wo""rk/x" > cmd/c.h
-    printf '/* SPDX-License-Identifier: Apache-2.0 */\n#include <stdio.h>\n' > librad/base/d.c
+    printf '/* SPDX-License-Identifier: Apache-2.0 */\n#include <stdio.h>\nint f(void)\n{\n}\n' > librad/base/d.c
     run_fail 1 "$SRC/scripts/lint" "$TMP"
     has "$output" "kernels/x/a.c:1: no SPDX line"
     has "$output" "kernels/x/a.c:1: stands in no local.mk"

@@ -21,11 +21,19 @@ t_check_container_check_SOURCES = t/check/container-check.c
 t_check_container_check_CPPFLAGS = $(check_cppflags) $(CRYPTO_CFLAGS)
 t_check_container_check_LDADD = librad/libradi.la
 TESTS += t/check/encoding-check t/check/container-check
+check_PROGRAMS += t/check/engine-check
+t_check_engine_check_SOURCES = t/check/engine-check.c
+t_check_engine_check_CPPFLAGS = $(check_cppflags)
+t_check_engine_check_LDADD = librad/libradi.la
+TESTS += t/check/engine-check
 
 check_PROGRAMS += t/helper/cmd-probe
 t_helper_cmd_probe_SOURCES = t/helper/cmd-probe.c
 t_helper_cmd_probe_CPPFLAGS = $(check_cppflags) -I$(top_srcdir)/cmd
 t_helper_cmd_probe_LDADD = cmd/libcmd.la librad/libradi.la
+
+# Tests that scripts/check runs under TSan too.
+threaded_tests = t/check/base-check t/check/engine-check
 
 # ---- the machinery
 check_cppflags = $(AM_CPPFLAGS) -I$(top_srcdir)/t/lib
@@ -51,6 +59,10 @@ home/.stamp: $(kernel_LTLIBRARIES) $(archplug_LTLIBRARIES) $(quant_LTLIBRARIES) 
 	QUANTIZERS='$(quant_LTLIBRARIES)' CIRCUITS='$(dist_circuit_DATA)' \
 	MAPS='$(dist_map_DATA)' BLOCKS='$(dist_block_DATA)' \
 	$(SHELL) $(srcdir)/t/stage-home $(srcdir) $(builddir) && touch $@
+
+threaded-tests:
+	@echo $(threaded_tests)
+.PHONY: threaded-tests
 
 clean-local: clean-home
 clean-home:
