@@ -3,6 +3,7 @@
 # new bats file is one line in `bats_tests`; a C check program is one line in
 # `check_PROGRAMS` and one for its sources (t/lib/tap.h has the harness).
 bats_tests = \
+	t/12-ckpt.bats \
 	t/02-source.bats t/03-cmd.bats
 
 check_PROGRAMS += t/check/base-check t/check/json-check
@@ -31,6 +32,12 @@ check_PROGRAMS += t/helper/cmd-probe
 t_helper_cmd_probe_SOURCES = t/helper/cmd-probe.c
 t_helper_cmd_probe_CPPFLAGS = $(check_cppflags) -I$(top_srcdir)/cmd
 t_helper_cmd_probe_LDADD = cmd/libcmd.la librad/libradi.la
+check_PROGRAMS += t/check/ckpt-check
+t_check_ckpt_check_SOURCES = t/check/ckpt-check.c
+t_check_ckpt_check_CPPFLAGS = $(check_cppflags)
+t_check_ckpt_check_LDADD = librad/libradi.la
+TESTS += t/check/ckpt-check
+EXTRA_DIST += t/golden/enc
 
 # Tests that scripts/check runs under TSan too.
 threaded_tests = t/check/base-check t/check/engine-check
@@ -72,7 +79,8 @@ clean-home:
 EXTRA_DIST += $(bats_tests) t/lib/common.bash t/lib/tap.h t/stage-home t/run-bats
 
 # ---- fuzz targets: no file system, one source each
-fuzz_sources = t/fuzz/fuzz-json.c t/fuzz/fuzz-container.c
+fuzz_sources = t/fuzz/fuzz-ckpt.h t/fuzz/fuzz-gguf.c t/fuzz/fuzz-safetensors.c \
+	 t/fuzz/fuzz-json.c t/fuzz/fuzz-container.c
 EXTRA_DIST += $(fuzz_sources)
 if FUZZERS
 noinst_PROGRAMS += t/fuzz/fuzz-json
@@ -85,4 +93,14 @@ t_fuzz_fuzz_container_SOURCES = t/fuzz/fuzz-container.c
 t_fuzz_fuzz_container_CPPFLAGS = $(check_cppflags)
 t_fuzz_fuzz_container_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
 t_fuzz_fuzz_container_LDADD = librad/libradi.la
+noinst_PROGRAMS += t/fuzz/fuzz-gguf
+t_fuzz_fuzz_gguf_SOURCES = t/fuzz/fuzz-gguf.c t/fuzz/fuzz-ckpt.h
+t_fuzz_fuzz_gguf_CPPFLAGS = $(check_cppflags)
+t_fuzz_fuzz_gguf_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
+t_fuzz_fuzz_gguf_LDADD = librad/libradi.la
+noinst_PROGRAMS += t/fuzz/fuzz-safetensors
+t_fuzz_fuzz_safetensors_SOURCES = t/fuzz/fuzz-safetensors.c t/fuzz/fuzz-ckpt.h
+t_fuzz_fuzz_safetensors_CPPFLAGS = $(check_cppflags)
+t_fuzz_fuzz_safetensors_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
+t_fuzz_fuzz_safetensors_LDADD = librad/libradi.la
 endif
