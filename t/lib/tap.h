@@ -9,8 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static int tap_n, tap_failed, tap_bad;
-static const char *tap_name;
+/* Weak: the files of one program share them. */
+__attribute__((weak)) int tap_n, tap_failed, tap_bad;
+__attribute__((weak)) const char *tap_name;
 
 __attribute__((unused)) static void tap_begin(const char *name)
 {
