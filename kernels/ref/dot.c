@@ -50,6 +50,43 @@ void ref_dot8x2(const double *a0, const double *a1, const double *w, int64_t k,
     memcpy(c1 + 6, &t3, 16);
 }
 
+typedef float f4 __attribute__((vector_size(16)));
+
+/* Two rows, four columns: a pair of sums takes them in column order. */
+#define PAIR(s, r)                                                                  \
+    do {                                                                            \
+        f4 p, q;                                                                    \
+        memcpy(&p, w + (r) * pitch + i, 16);                                        \
+        memcpy(&q, w + ((r) + 1) * pitch + i, 16);                                  \
+        f4 lo = __builtin_shufflevector(p, q, 0, 4, 1, 5);                          \
+        f4 hi = __builtin_shufflevector(p, q, 2, 6, 3, 7);                          \
+        s += x0 * __builtin_convertvector(__builtin_shufflevector(lo, lo, 0, 1), v2); \
+        s += x1 * __builtin_convertvector(__builtin_shufflevector(lo, lo, 2, 3), v2); \
+        s += x2 * __builtin_convertvector(__builtin_shufflevector(hi, hi, 0, 1), v2); \
+        s += x3 * __builtin_convertvector(__builtin_shufflevector(hi, hi, 2, 3), v2); \
+    } while (0)
+
+void ref_dot8_rows(const double *a, const float *w, int64_t pitch, int64_t k, double c[8])
+{
+    v2 s0 = { c[0], c[1] }, s1 = { c[2], c[3] }, s2 = { c[4], c[5] }, s3 = { c[6], c[7] };
+    int64_t i = 0;
+    for (; i + 4 <= k; i += 4) {
+        v2 x0 = { a[i], a[i] }, x1 = { a[i + 1], a[i + 1] };
+        v2 x2 = { a[i + 2], a[i + 2] }, x3 = { a[i + 3], a[i + 3] };
+        PAIR(s0, 0);
+        PAIR(s1, 2);
+        PAIR(s2, 4);
+        PAIR(s3, 6);
+    }
+    memcpy(c, &s0, 16);
+    memcpy(c + 2, &s1, 16);
+    memcpy(c + 4, &s2, 16);
+    memcpy(c + 6, &s3, 16);
+    for (; i < k; i++)
+        for (int j = 0; j < 8; j++)
+            c[j] += a[i] * (double)w[j * pitch + i];
+}
+
 double ref_sigmoid(double x)
 {
     return 1.0 / (1.0 + exp(-x));

@@ -149,6 +149,13 @@ static int gemm(const RadLaunch *l, const RadTensor *ta, const RadTensor *w, con
             memset(acc, 0, (size_t)mn * sizeof acc[0]);
             for (int64_t k0 = 0; k0 < g->K; k0 += KT) {
                 int64_t kn = g->K - k0 < KT ? g->K - k0 : KT, m = 0;
+                if (mn <= 2 && nr == NR) {
+                    for (; m < mn; m++) {
+                        widen_a(&a, m0 + m, k0, kn, x0);
+                        ref_dot8_rows(x0, wrow + k0, g->K, kn, acc[m]);
+                    }
+                    continue;
+                }
                 widen_w(wrow, g->K, k0, kn, nr, wt);
                 for (; m + 1 < mn; m += 2) {
                     widen_a(&a, m0 + m, k0, kn, x0);

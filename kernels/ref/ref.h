@@ -83,6 +83,8 @@ static inline size_t ref_scratch_all(size_t bytes, int parts)
 void ref_dot8(const double *a, const double *w, int64_t k, double c[8]);
 void ref_dot8x2(const double *a0, const double *a1, const double *w, int64_t k,
                 double c0[8], double c1[8]);
+/* The same sums from eight rows of floats, for when a row is used once. */
+void ref_dot8_rows(const double *a, const float *w, int64_t pitch, int64_t k, double c[8]);
 
 double ref_silu(double x);
 double ref_sigmoid(double x);
