@@ -3,6 +3,7 @@
 # new bats file is one line in `bats_tests`; a C check program is one line in
 # `check_PROGRAMS` and one for its sources (t/lib/tap.h has the harness).
 bats_tests = \
+	t/40-ref.bats \
 	t/12-ckpt.bats \
 	t/02-source.bats t/03-cmd.bats
 
@@ -41,6 +42,13 @@ EXTRA_DIST += t/golden/enc
 
 # Tests that scripts/check runs under TSan too.
 threaded_tests = t/check/base-check t/check/engine-check
+
+check_PROGRAMS += t/check/ref-check
+t_check_ref_check_SOURCES = t/check/ref-check.c t/check/ref-check-lib.c t/check/ref-check-elem.c \
+	t/check/ref-check-attn.c t/check/ref-check.h $(ref_sources)
+t_check_ref_check_CPPFLAGS = $(check_cppflags)
+t_check_ref_check_LDADD = librad/libradi.la
+TESTS += t/check/ref-check
 
 # ---- the machinery
 check_cppflags = $(AM_CPPFLAGS) -I$(top_srcdir)/t/lib
