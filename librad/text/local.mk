@@ -1,3 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 radinclude_HEADERS += librad/rad/tokenizer.h
 radinclude_HEADERS += librad/rad/chat.h
+librad_libradi_la_SOURCES += librad/text/tok.h \
+	librad/text/tok.c librad/text/vmap.c librad/text/unicode.c \
+	librad/text/tok_bpe.c librad/text/tok_unigram.c librad/text/tok_wordpiece.c \
+	librad/text/pretok.c librad/text/split_known.c librad/text/regex.c \
+	librad/text/norm.c librad/text/detok.c \
+	librad/text/tok_json.h librad/text/tok_json.c librad/text/tok_json_pipe.c

@@ -57,7 +57,9 @@ enum { RADI_TOKM_FUSE_UNK = 1, RADI_TOKM_IGNORE_MERGES = 2,
        RADI_TOKM_SCORE_RANKS = 4,   /* merges rank by the result's score, not by place */
        RADI_TOKM_NO_DECODER = 8 };  /* tokens are joined by a space */
 enum { RADI_ADDED_SPECIAL = 1, RADI_ADDED_NORMALIZED = 2, RADI_ADDED_LSTRIP = 4,
-       RADI_ADDED_RSTRIP = 8, RADI_ADDED_SINGLE_WORD = 16 };
+       RADI_ADDED_RSTRIP = 8, RADI_ADDED_SINGLE_WORD = 16,
+       RADI_ADDED_OUTSIDE = 32,     /* not in the model's own vocabulary */
+       RADI_ADDED_IS = 128 };       /* in rad_tokenizer.added_flags: is an added token */
 
 #define RADI_TOK_MAX_STEPS 64        /* pipeline steps; bounds work per byte */
 #define RADI_TOK_MAX_TOKENS (1u << 24)
@@ -156,16 +158,38 @@ rad_status radi_vocab_check(const void *section, size_t n, uint64_t base, size_t
 
 /* ---- vocabulary index: bytes -> id, open addressing, keys in the spec */
 struct radi_vmap {
-    uint32_t *slot;                  /* id + 1, 0 empty */
-    uint32_t *tag;                   /* upper hash bits: saves most compares */
+    uint64_t *slot;                  /* upper hash half << 32 | id + 1; 0 empty */
     size_t mask;
 };
 rad_status radi_vmap_init(struct radi_vmap *m, size_t n, struct rad_err *err);
 void radi_vmap_release(struct radi_vmap *m);
-/* The id that holds these bytes already, or -1 after adding. */
+/* The id that holds these bytes already, or -1 after adding; n is the count that
+ * init was told. */
 int32_t radi_vmap_put(struct radi_vmap *m, const struct radi_tstr *key, int32_t id);
 int32_t radi_vmap_get(const struct radi_vmap *m, const struct radi_tstr *key, const char *s,
                       size_t n);
+
+/* Mixes the bytes; good enough for tables that are checked by compare. */
+static inline uint64_t radi_tok_hash(const char *s, size_t n)
+{
+    uint64_t h = n * 0x9e3779b97f4a7c15u, w;
+    while (n >= 8) {
+        memcpy(&w, s, 8);
+        h = (h ^ w) * 0xff51afd7ed558ccdu;
+        h ^= h >> 32;
+        s += 8;
+        n -= 8;
+    }
+    w = 0;
+    for (size_t i = 0; i < n; i++)
+        w |= (uint64_t)(uint8_t)s[i] << 8 * i;
+    h = (h ^ w) * 0xff51afd7ed558ccdu;
+    h ^= h >> 29;
+    h *= 0xc4ceb9fe1a85ec53u;
+    return h ^ h >> 32;
+}
+int32_t radi_vmap_get_hashed(const struct radi_vmap *m, const struct radi_tstr *key,
+                             const char *s, size_t n, uint64_t h);
 
 /* GPT-2's printable alphabet: code point of byte b; byte of code point, or -1. */
 uint32_t radi_bytechar(uint8_t b);
@@ -187,9 +211,11 @@ struct radi_regex;                   /* immutable once compiled */
 rad_status radi_regex_new(const char *pat, size_t n, struct radi_regex **out,
                           struct rad_err *err) RAD_MUSTCHECK;
 void radi_regex_free(struct radi_regex *re);
-/* Per-call state of matching (PCRE2 match data); NULL re: no matter. */
+/* The PCRE2 code of a pattern, whether or not a splitter is known for it. */
+rad_status radi_regex_compile(const char *pat, size_t n, void **out, struct rad_err *err)
+    RAD_MUSTCHECK;
+/* Per-call state of matching (PCRE2's); zero-initialise. */
 struct radi_rxctx { void *md, *mc; };
-rad_status radi_rxctx_init(struct radi_rxctx *c, struct rad_err *err);
 void radi_rxctx_release(struct radi_rxctx *c);
 /* 1 found, 0 not, -1 failed (err set). Never an empty match. */
 int radi_regex_find(const struct radi_regex *re, struct radi_rxctx *c, const char *s, size_t n,
@@ -245,6 +271,8 @@ struct radi_mscratch {
     size_t cap[4];
 };
 void radi_mscratch_release(struct radi_mscratch *m);
+/* mem[i] with room for `bytes`; NULL when out of memory. Old content is lost. */
+void *radi_mscratch_get(struct radi_mscratch *m, int i, size_t bytes);
 rad_status radi_ids_add(struct rad_ids *o, int32_t id, struct rad_err *err);
 
 struct radi_bpe;
@@ -253,10 +281,9 @@ rad_status radi_bpe_new(const struct rad_tokenizer *t, struct radi_bpe **out,
 void radi_bpe_free(struct radi_bpe *b);
 rad_status radi_bpe_encode(const struct rad_tokenizer *t, struct radi_mscratch *m, const char *s,
                            size_t n, struct rad_ids *out, struct rad_err *err);
-/* Whole sections without a pre-tokeniser: cut where no merge can cross. */
-rad_status radi_bpe_encode_long(const struct rad_tokenizer *t, struct radi_mscratch *m,
-                                const char *s, size_t n, struct rad_ids *out,
-                                struct rad_err *err);
+
+/* Gives the call a cache of pieces; without memory it goes without. */
+void radi_bpe_want_cache(struct radi_mscratch *m);
 
 struct radi_unigram;
 rad_status radi_unigram_new(const struct rad_tokenizer *t, struct radi_unigram **out,
@@ -269,15 +296,34 @@ rad_status radi_wordpiece_encode(const struct rad_tokenizer *t, struct radi_mscr
                                  const char *s, size_t n, struct rad_ids *out,
                                  struct rad_err *err);
 
+/* Bytes that are not UTF-8 become U+FFFD, one for each broken character. */
+void radi_utf8_repair(const char *s, size_t n, struct radi_str *o);
+
 /* ---- decoder chain */
 struct radi_decoder;
 rad_status radi_decoder_new(const struct radi_tok_spec *s, struct radi_decoder **out,
                             struct rad_err *err) RAD_MUSTCHECK;
 void radi_decoder_free(struct radi_decoder *d);
 
+/* ---- added tokens: contents sorted, longest match by narrowing a range */
+struct radi_trie {
+    struct radi_added_text {
+        struct radi_tstr text;
+        int32_t id;
+    } *item;
+    size_t n;
+    uint32_t start[257];             /* items by first byte */
+};
+rad_status radi_trie_new(const struct radi_added_text *item, size_t n, struct radi_trie **out,
+                         struct rad_err *err) RAD_MUSTCHECK;
+void radi_trie_free(struct radi_trie *t);
+/* [lo, hi) all share their first d bytes: keeps those whose next byte is c. */
+void radi_trie_narrow(const struct radi_trie *t, size_t *lo, size_t *hi, size_t d, uint8_t c);
+/* Longest item that stands at s; ties to the lower id. -1: none. */
+int32_t radi_trie_match(const struct radi_trie *t, const char *s, size_t n, size_t *len);
+
 /* ---- the built object. Immutable but for `self`, a cache of facts that
  * every thread computes alike (relaxed atomics). */
-struct radi_trie;                    /* added tokens */
 struct rad_tokenizer {
     struct radi_tok_spec spec;
     struct radi_vmap by_text;        /* display text -> id */
