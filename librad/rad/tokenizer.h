@@ -17,6 +17,8 @@ extern "C" {
 #endif
 
 struct rad_tokenizer;
+struct rad_model;
+struct rad_ckpt;
 
 enum rad_tok_kind {             /* the container's numbers */
     RAD_TOK_BPE = 1,
@@ -74,6 +76,12 @@ rad_status rad_tokenizer_from_json(const struct rad_tok_files *f, struct rad_tok
  * others beside it; a file may be compressed (.zst). */
 rad_status rad_tokenizer_open(const char *path, struct rad_tokenizer **out,
                               struct rad_err *err) RAD_MUSTCHECK;
+/* The one that a container or a checkpoint carries; RAD_E_NOTFOUND when there is
+ * none. Nothing of the source is kept. */
+rad_status rad_tokenizer_from_model(const struct rad_model *m, struct rad_tokenizer **out,
+                                    struct rad_err *err) RAD_MUSTCHECK;
+rad_status rad_tokenizer_from_ckpt(const struct rad_ckpt *ck, struct rad_tokenizer **out,
+                                   struct rad_err *err) RAD_MUSTCHECK;
 void rad_tokenizer_free(struct rad_tokenizer *t);
 
 /* Appends the ids of text[0..len). RAD_E_NOMEM, or RAD_E_UNSUPPORTED when a

@@ -7,3 +7,4 @@ librad_libradi_la_SOURCES += librad/text/tok.h \
 	librad/text/pretok.c librad/text/split_known.c librad/text/regex.c \
 	librad/text/norm.c librad/text/detok.c \
 	librad/text/tok_json.h librad/text/tok_json.c librad/text/tok_json_pipe.c
+librad_libradi_la_SOURCES += librad/text/tok_source.c
