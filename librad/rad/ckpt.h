@@ -38,7 +38,8 @@ const char *rad_ckpt_quant(const struct rad_ckpt *ck);
 
 /* Safetensors: the text of config.json ("{}" from memory without one). GGUF: a
  * flat JSON object of the metadata ("llama.block_count": 30) without arrays of
- * more than 1024 elements and without the arrays under "tokenizer.". */
+ * more than 1024 elements and without the arrays under "tokenizer."; of an array
+ * left out the element count stands ("tokenizer.ggml.tokens.length": 49152). */
 const char *rad_ckpt_config_json(const struct rad_ckpt *ck);
 
 /* Texts that lie beside a safetensors checkpoint; NULL when absent. Of a GGUF
