@@ -3,9 +3,11 @@
 # new bats file is one line in `bats_tests`; a C check program is one line in
 # `check_PROGRAMS` and one for its sources (t/lib/tap.h has the harness).
 bats_tests = \
-	t/40-ref.bats \
+	t/00-smoke.bats \
+	t/02-source.bats \
+	t/03-cmd.bats \
 	t/12-ckpt.bats \
-	t/02-source.bats t/03-cmd.bats
+	t/40-ref.bats
 
 check_PROGRAMS += t/check/base-check t/check/json-check
 t_check_base_check_SOURCES = t/check/base-check.c
@@ -64,6 +66,7 @@ AM_TESTS_ENVIRONMENT = \
 	RAD_SRCDIR='$(abs_top_srcdir)'; export RAD_SRCDIR; \
 	RAD_BUILDDIR='$(abs_top_builddir)'; export RAD_BUILDDIR; \
 	RAD_CC='$(CC)'; export RAD_CC; \
+	RAD_COMMANDS='$(bin_PROGRAMS)'; export RAD_COMMANDS; \
 	BATS='$(BATS)'; export BATS;
 
 # A RADIANCE_HOME of the build tree, so that programs run before installation.
@@ -77,7 +80,9 @@ home/.stamp: $(kernel_LTLIBRARIES) $(archplug_LTLIBRARIES) $(quant_LTLIBRARIES) 
 
 threaded-tests:
 	@echo $(threaded_tests)
-.PHONY: threaded-tests
+list-commands:
+	@echo $(bin_PROGRAMS)
+.PHONY: threaded-tests list-commands
 
 clean-local: clean-home
 clean-home:
