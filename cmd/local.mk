@@ -4,5 +4,11 @@
 #   cmd_rad_NAME_SOURCES = cmd/rad-NAME.c
 #   cmd_rad_NAME_LDADD = $(cmd_ldadd)
 noinst_LTLIBRARIES += cmd/libcmd.la
-cmd_libcmd_la_SOURCES = cmd/cmd.h cmd/cmd.c
+cmd_libcmd_la_SOURCES = cmd/cmd.h cmd/cmd.c cmd/json.h cmd/json.c
 cmd_ldadd = cmd/libcmd.la librad/librad.la
+bin_PROGRAMS += cmd/rad-info
+cmd_rad_info_SOURCES = cmd/rad-info.c cmd/rad-info.h cmd/rad-info-json.c
+cmd_rad_info_LDADD = $(cmd_ldadd)
+# librad is being filled: a reference inside it to what is not there yet must
+# not keep a command that does not use it from linking.
+cmd_rad_info_LDFLAGS = $(AM_LDFLAGS) -Wl,--unresolved-symbols=ignore-in-shared-libs

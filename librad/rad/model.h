@@ -121,6 +121,36 @@ void rad_model_vocab(const struct rad_model *m, const void **bytes, size_t *len)
 /* The string at an offset of the string blob; NULL when it lies outside. */
 const char *rad_model_string(const struct rad_model *m, uint64_t offset);
 
+/* The section's records, for tools that show them; a tokenizer is built by
+ * rad/tokenizer.h. False when there is no section, or no such record. */
+struct rad_vocab_info {
+    uint32_t size;
+    uint32_t kind;               /* 1 BPE, 2 unigram, 3 WordPiece, 4 RWKV */
+    const char *kind_name;
+    uint32_t n_tokens, n_merges, n_steps;
+    int32_t bos, eos, eot, pad, unk, sep;    /* -1 = none */
+    int add_bos, add_eos;
+    const char *chat_template;   /* "" if none */
+};
+bool rad_model_vocab_info(const struct rad_model *m, struct rad_vocab_info *out);
+struct rad_vocab_token {
+    uint32_t size;
+    uint32_t type;               /* 1 normal, 2 unknown, 3 control, 4 user, 6 byte */
+    const char *text;
+    float score;
+};
+bool rad_model_vocab_token(const struct rad_model *m, uint32_t i,
+                           struct rad_vocab_token *out);
+struct rad_vocab_step {
+    uint32_t size;
+    uint32_t kind, flags;
+    const char *stage;           /* "normalizer", "pre-tokenizer", "decoder" */
+    const char *name;            /* "nfc", "split", ...; "unknown" */
+    const char *arg0, *arg1;
+    int64_t iarg;
+};
+bool rad_model_vocab_step(const struct rad_model *m, uint32_t i, struct rad_vocab_step *out);
+
 struct rad_profile_row {         /* 16 bytes, as in the file */
     int32_t layer, expert;
     float share;                 /* of the layer's routed tokens */
