@@ -6,6 +6,8 @@ bats_tests = \
 	t/00-smoke.bats \
 	t/02-source.bats \
 	t/03-cmd.bats \
+	t/10-container.bats \
+	t/40-ref.bats \
 	t/12-ckpt.bats \
 	t/40-ref.bats
 

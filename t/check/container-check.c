@@ -30,7 +30,7 @@
     } while (0)
 
 static struct rad_err err;
-static char dir[] = "/tmp/container-check.XXXXXX", target[64];
+static char dir[] = "/tmp/container-check.XXXXXX", target[256];
 static uint8_t *file;          /* the bytes that all cases begin with */
 static size_t file_len;
 
@@ -823,8 +823,14 @@ static void no_memory(void)
     rad_model_unref(m);
 }
 
-int main(void)
+/* `write FILE` makes the model for tests of commands; '-' is stdout. */
+int main(int argc, char **argv)
 {
+    if (argc > 2 && !strcmp(argv[1], "write")) {
+        snprintf(target, sizeof target, "%s", argv[2]);
+        make_file(4096, NULL);
+        return tap_bad != 0;
+    }
     if (!mkdtemp(dir))
         abort();
     snprintf(target, sizeof target, "%s/m.rad", dir);
