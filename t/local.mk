@@ -7,7 +7,6 @@ bats_tests = \
 	t/02-source.bats \
 	t/03-cmd.bats \
 	t/10-container.bats \
-	t/40-ref.bats \
 	t/12-ckpt.bats \
 	t/40-ref.bats
 

@@ -383,7 +383,7 @@ rad_status rad_model_open(const char *path, struct rad_model **out, struct rad_e
         return rad_fail(err, RAD_E_NOMEM, "'%s'", path);
     atomic_init(&m->refs, 1);
     m->map.fd = -1;
-    m->path = radi_strdup(path);
+    m->path = radi_strdup(strcmp(path, "-") ? path : "stdin");
     if (!m->path) {
         rad_model_unref(m);
         return rad_fail(err, RAD_E_NOMEM, "'%s'", path);
@@ -397,8 +397,9 @@ rad_status rad_model_open(const char *path, struct rad_model **out, struct rad_e
     m->real_size = m->map.size;
     st = load(m, err);
     if (st) {
+        st = rad_fail_in(err, st, "'%s'", m->path);
         rad_model_unref(m);
-        return rad_fail_in(err, st, "'%s'", path);
+        return st;
     }
     *out = m;
     return RAD_OK;

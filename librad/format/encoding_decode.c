@@ -15,8 +15,7 @@
 #include "banned.h"
 
 enum {
-    TILE = 512,                /* columns a pass */
-    LUT_MIN = 2048             /* elements a call from which tables pay */
+    TILE = 512                 /* columns a pass */
 };
 
 struct lane {                  /* one plane, ready to read */
@@ -35,6 +34,7 @@ struct decoder {
     bool has_grid, has_table, has_signs, has_zero;
     const float *table;        /* the whole table as f32, when it is small */
     uint64_t cols;
+    uint64_t elements;         /* that this call decodes: says which tables pay */
     size_t n_lut;
     float lut[RAD_MAX_PLANES][256];
 };
@@ -320,8 +320,7 @@ static rad_status decode_cols(const struct decoder *d, uint64_t r, uint64_t c, u
 /* ---- making ready */
 
 static rad_status lane_init(struct decoder *d, struct lane *l, int p,
-                            const void *const plane[], uint64_t rows, bool luts,
-                            struct rad_err *err)
+                            const void *const plane[], uint64_t rows, struct rad_err *err)
 {
     const RadPlaneDesc *desc = &d->enc->plane[p];
     RadPlaneGeom g;
@@ -338,7 +337,8 @@ static rad_status lane_init(struct decoder *d, struct lane *l, int p,
     l->dtype = (int)desc->dtype;
 
     int bits = rad_dtype_bits(l->dtype);
-    if (luts && bits <= 8 && rad_dtype_kind(l->dtype) == 'f') {
+    uint64_t reads = l->bc > 1 ? d->elements / l->bc : l->bc ? d->elements : 1;
+    if (bits <= 8 && rad_dtype_kind(l->dtype) == 'f' && reads >= 2u << bits) {
         float *t = d->lut[d->n_lut++];
 
         for (unsigned v = 0; v < 1u << bits; v++) {
@@ -352,14 +352,14 @@ static rad_status lane_init(struct decoder *d, struct lane *l, int p,
 }
 
 static rad_status chain_init(struct decoder *d, const char *base, struct lane *l, int *n,
-                             const void *const plane[], uint64_t rows, bool luts,
+                             const void *const plane[], uint64_t rows,
                              struct rad_err *err)
 {
     char role[24];
     int p = rad_encoding_find(d->enc, base);
 
     for (*n = 0; p >= 0; p = rad_encoding_find(d->enc, role)) {
-        RAD_TRY(lane_init(d, &l[(*n)++], p, plane, rows, luts, err));
+        RAD_TRY(lane_init(d, &l[(*n)++], p, plane, rows, err));
         (void)snprintf(role, sizeof role, "%s.%d", base, *n);
     }
     return RAD_OK;
@@ -369,35 +369,34 @@ static rad_status decoder_init(struct decoder *d, const RadEncoding *e,
                                const void *const plane[], uint64_t rows, uint64_t cols,
                                uint64_t elements, struct rad_err *err)
 {
-    bool luts = elements >= LUT_MIN;
-
     memset(d, 0, offsetof(struct decoder, lut));
     d->enc = e;
     d->cols = cols;
+    d->elements = elements;
     RAD_TRY(rad_encoding_validate(e, err));
     if (strcmp(e->scheme, "plain") == 0)
-        return lane_init(d, &d->codes, 0, plane, rows, luts, err);
+        return lane_init(d, &d->codes, 0, plane, rows, err);
     if (strcmp(e->scheme, "affine"))
         return rad_fail(err, RAD_E_UNSUPPORTED,
                         "scheme '%s': only its quantiser can decode it", e->scheme);
 
     int grid = rad_encoding_find(e, "grid"), table = rad_encoding_find(e, "table");
     int signs = rad_encoding_find(e, "signs"), zero = rad_encoding_find(e, "zero");
-    RAD_TRY(lane_init(d, &d->codes, 0, plane, rows, luts && grid < 0 && table < 0, err));
-    RAD_TRY(chain_init(d, "scale", d->scale, &d->n_scale, plane, rows, luts, err));
-    RAD_TRY(chain_init(d, "min", d->min, &d->n_min, plane, rows, luts, err));
+    RAD_TRY(lane_init(d, &d->codes, 0, plane, rows, err));
+    RAD_TRY(chain_init(d, "scale", d->scale, &d->n_scale, plane, rows, err));
+    RAD_TRY(chain_init(d, "min", d->min, &d->n_min, plane, rows, err));
     d->has_signs = signs >= 0;
     d->has_zero = zero >= 0;
     d->has_grid = grid >= 0;
     d->has_table = table >= 0;
     if (d->has_signs)
-        RAD_TRY(lane_init(d, &d->signs, signs, plane, rows, luts, err));
+        RAD_TRY(lane_init(d, &d->signs, signs, plane, rows, err));
     if (d->has_zero)
-        RAD_TRY(lane_init(d, &d->zero, zero, plane, rows, luts, err));
+        RAD_TRY(lane_init(d, &d->zero, zero, plane, rows, err));
     if (d->has_grid)
-        RAD_TRY(lane_init(d, &d->book, grid, plane, rows, luts, err));
+        RAD_TRY(lane_init(d, &d->book, grid, plane, rows, err));
     if (d->has_table) {
-        RAD_TRY(lane_init(d, &d->book, table, plane, rows, false, err));
+        RAD_TRY(lane_init(d, &d->book, table, plane, rows, err));
         if (d->book.n_cols <= 256) {
             float *t = d->lut[d->n_lut++];
 
@@ -561,7 +560,7 @@ rad_status rad_decode_rows(const RadEncoding *e, const void *const plane[], uint
                         (unsigned long long)cols);
     if (!n || !cols)
         return RAD_OK;
-    RAD_TRY(decoder_init(&d, e, plane, rows, cols, cols > LUT_MIN ? cols : n * cols, err));
+    RAD_TRY(decoder_init(&d, e, plane, rows, cols, n * cols, err));
     st = undo_init(&u, e, plane, cols, err);
     for (uint64_t r = r0; r < r0 + n && !st; r++, out += pitch) {
         st = decode_cols(&d, r, 0, cols, out, err);
