@@ -418,10 +418,14 @@ static char *read_pem(const char *path)
 {
     enum { MOST = 65536 };
     FILE *f = fopen(path, "r");
-    char *s = calloc(1, MOST + 1);
+    char *s = f ? calloc(1, MOST + 1) : NULL;
 
-    if (!f || !s || fread(s, 1, MOST, f) == 0 || ferror(f))
+    if (!s || fread(s, 1, MOST, f) == 0 || ferror(f)) {
+        free(s);
+        if (f)
+            fclose(f);
         cmd_die("'%s': cannot read a key from it", path);
+    }
     fclose(f);
     return s;
 }
