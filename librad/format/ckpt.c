@@ -523,7 +523,8 @@ static rad_status decode_copied(const struct rad_ckpt *ck, const struct radi_ckp
         RadPlaneGeom g;
         RAD_TRY(rad_plane_geom(p->enc, k, step, p->cols, &g, err));
         at[k] = total;
-        if (g.bytes > SIZE_MAX - 64 || !radi_add_size(total, ((size_t)g.bytes + 63) & ~(size_t)63, &total))
+        if (g.bytes > SIZE_MAX - 64 ||
+            !radi_add_size(total, ((size_t)g.bytes + 63) & ~(size_t)63, &total))
             return rad_fail(err, RAD_E_NOMEM, "out of memory");
     }
     uint8_t *buf = radi_malloc(total);

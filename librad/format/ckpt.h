@@ -81,7 +81,8 @@ rad_status radi_st_index(struct rad_ckpt *ck, const char *path, struct rad_err *
 /* What follows from config.json: arch, quant; FP8 tensors with their scales. */
 rad_status radi_st_finish(struct rad_ckpt *ck, struct rad_err *err) RAD_MUSTCHECK;
 /* The other files of a split model; then arch, quant, config. */
-rad_status radi_gguf_split(struct rad_ckpt *ck, const char *path, struct rad_err *err) RAD_MUSTCHECK;
+rad_status radi_gguf_split(struct rad_ckpt *ck, const char *path,
+                           struct rad_err *err) RAD_MUSTCHECK;
 rad_status radi_gguf_finish(struct rad_ckpt *ck, struct rad_err *err) RAD_MUSTCHECK;
 
 #endif

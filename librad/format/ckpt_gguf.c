@@ -116,7 +116,8 @@ static rad_status skip_values(struct rad_ckpt *ck, struct cursor *c, struct radi
                                 kv->data[i]);
         return RAD_OK;
     }
-    if (kv->pub.is_array && !(kv->str_at = radi_arena_array(&ck->arena, (size_t)n + 1, sizeof(uint64_t))))
+    if (kv->pub.is_array &&
+        !(kv->str_at = radi_arena_array(&ck->arena, (size_t)n + 1, sizeof(uint64_t))))
         return rad_fail(c->err, RAD_E_NOMEM, "out of memory");
     for (uint64_t i = 0; i < n; i++) {
         if (kv->str_at)
@@ -136,7 +137,8 @@ static rad_status get_value(struct rad_ckpt *ck, struct cursor *c, struct radi_c
         RAD_TRY(get(c, 4, "an array's type", &type));
         RAD_TRY(check_type(c, type, "array element type"));
         if (type == TYPE_ARRAY)
-            return rad_fail(c->err, RAD_E_FORMAT, "array element type 9, want no arrays inside arrays");
+            return rad_fail(c->err, RAD_E_FORMAT, "array element type 9, "
+                            "want no arrays inside arrays");
         RAD_TRY(get(c, 8, "an array's length", &n));
     }
     kv->pub.type = (int)type;
@@ -194,7 +196,8 @@ static rad_status kv_uint(const struct rad_ckpt *ck, const char *key, int64_t ab
         return RAD_OK;
     const struct rad_ckpt_kv *kv = &ck->kv[i].pub;
     if (kv->is_array || !rad_ckpt_kv_int(ck, (size_t)i, 0, out) || *out < 0)
-        return rad_fail(err, RAD_E_FORMAT, "key '%s': type %s or value is wrong, want an unsigned number",
+        return rad_fail(err, RAD_E_FORMAT, "key '%s': type %s or value is wrong, "
+                        "want an unsigned number",
                         key, kv->is_array ? "array" : kv_types[kv->type].name);
     return RAD_OK;
 }
@@ -277,14 +280,16 @@ static rad_status place_tensors(struct rad_ckpt *ck, struct cursor *c, size_t fi
 
     if (!radi_add_u64(c->at, pad, &data) || data > c->size)
         return rad_fail(c->err, RAD_E_FORMAT,
-                        "alignment %llu: tensor data would begin past the end, at byte %llu of %llu",
+                        "alignment %llu: tensor data would begin past the end, "
+                        "at byte %llu of %llu",
                         (unsigned long long)align, (unsigned long long)(c->at + pad),
                         (unsigned long long)c->size);
     size = c->size - data;
     for (size_t i = 0; i < n; i++) {
         if (r[i].end > size)
             return rad_fail(c->err, RAD_E_FORMAT,
-                            "tensor '%s': offset %llu and %llu bytes, the file has %llu bytes of data",
+                            "tensor '%s': offset %llu and %llu bytes, "
+                            "the file has %llu bytes of data",
                             r[i].name, (unsigned long long)r[i].begin,
                             (unsigned long long)(r[i].end - r[i].begin), (unsigned long long)size);
         ck->tensor[first + i].pub.data = c->p + data + r[i].begin;
@@ -349,10 +354,12 @@ static rad_status parse_file(struct rad_ckpt *ck, uint32_t file, struct rad_err 
         return rad_fail(err, RAD_E_FORMAT, "magic 0x%08x, want \"GGUF\"", (unsigned)magic);
     RAD_TRY(get(&c, 4, "the version", &version));
     if ((version & 0xffff) == 0 && version)
-        return rad_fail(err, RAD_E_FORMAT, "version 0x%08x: the file is big-endian, want little-endian",
+        return rad_fail(err, RAD_E_FORMAT, "version 0x%08x: the file is big-endian, "
+                        "want little-endian",
                         (unsigned)version);
     if (version != 2 && version != 3)
-        return rad_fail(err, RAD_E_FORMAT, "version %llu, want 2 or 3", (unsigned long long)version);
+        return rad_fail(err, RAD_E_FORMAT, "version %llu, want 2 or 3",
+                        (unsigned long long)version);
     RAD_TRY(get(&c, 8, "the tensor count", &tensors));
     RAD_TRY(get(&c, 8, "the metadata count", &kvs));
     if (kvs > (c.size - c.at) / KV_BYTES)
@@ -417,19 +424,19 @@ rad_status radi_gguf_split(struct rad_ckpt *ck, const char *path, struct rad_err
     RAD_TRY(kv_uint(ck, "split.no", 0, &no, err));
     RAD_TRY(kv_uint(ck, "split.tensors.count", -1, &total, err));
     if (no != 0)
-        return rad_fail(err, RAD_E_ARG, "'%s': file %lld of a split model, want the first", ck->path,
-                        (long long)no + 1);
+        return rad_fail(err, RAD_E_ARG, "'%s': file %lld of a split model, want the first",
+                        ck->path, (long long)no + 1);
     if (!path)
-        return rad_fail(err, RAD_E_UNSUPPORTED, "'%s': 'split.count' is %lld, want one file in memory",
-                        ck->path, (long long)count);
+        return rad_fail(err, RAD_E_UNSUPPORTED, "'%s': 'split.count' is %lld, want one file "
+                        "in memory", ck->path, (long long)count);
     if (count > MAX_SPLITS)
         return rad_fail(err, RAD_E_FORMAT, "'%s': 'split.count' is %lld, want at most %d", ck->path,
                         (long long)count, MAX_SPLITS);
     snprintf(tail, sizeof(tail), "-%05d-of-%05d.gguf", 1, (int)count);
     size_t n = strlen(path), m = strlen(tail);
     if (n < m || strcmp(path + n - m, tail))
-        return rad_fail(err, RAD_E_FORMAT, "'%s': first of %lld files, want a name that ends in '%s'",
-                        path, (long long)count, tail);
+        return rad_fail(err, RAD_E_FORMAT, "'%s': first of %lld files, want a name that ends "
+                        "in '%s'", path, (long long)count, tail);
     for (int64_t i = 1; i < count; i++) {
         char *p = radi_arena_printf(&ck->arena, "%.*s-%05d-of-%05d.gguf", (int)(n - m), path,
                                     (int)i + 1, (int)count);
@@ -438,8 +445,8 @@ rad_status radi_gguf_split(struct rad_ckpt *ck, const char *path, struct rad_err
         RAD_TRY(add_split(ck, p, i, count, err));
     }
     if (total >= 0 && (uint64_t)total != ck->tensors)
-        return rad_fail(err, RAD_E_FORMAT, "'%s': 'split.tensors.count' is %lld, the files hold %zu",
-                        path, (long long)total, ck->tensors);
+        return rad_fail(err, RAD_E_FORMAT, "'%s': 'split.tensors.count' is %lld, "
+                        "the files hold %zu", path, (long long)total, ck->tensors);
     return RAD_OK;
 }
 

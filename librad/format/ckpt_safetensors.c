@@ -118,7 +118,8 @@ static rad_status parse_offsets(const cJSON *obj, uint64_t size, struct radi_ckp
     RAD_TRY(whole(a->child, "'data_offsets'", &v[0], err));
     RAD_TRY(whole(a->child->next, "'data_offsets'", &v[1], err));
     if (v[0] > v[1] || v[1] > size)
-        return rad_fail(err, RAD_E_FORMAT, "'data_offsets' %llu to %llu, want a range in %llu bytes of data",
+        return rad_fail(err, RAD_E_FORMAT, "'data_offsets' %llu to %llu, "
+                        "want a range in %llu bytes of data",
                         (unsigned long long)v[0], (unsigned long long)v[1],
                         (unsigned long long)size);
     r->begin = v[0];
@@ -148,7 +149,8 @@ static rad_status parse_tensor(struct rad_ckpt *ck, const cJSON *obj, struct rad
     RAD_TRY(parse_shape(obj, dt->bits, &t->pub, &bytes, err));
     RAD_TRY(parse_offsets(obj, size, r, err));
     if (r->end - r->begin != bytes)
-        return rad_fail(err, RAD_E_FORMAT, "'data_offsets' span %llu bytes, 'shape' and 'dtype' ask for %llu",
+        return rad_fail(err, RAD_E_FORMAT, "'data_offsets' span %llu bytes, "
+                        "'shape' and 'dtype' ask for %llu",
                         (unsigned long long)(r->end - r->begin), (unsigned long long)bytes);
     t->pub.name = obj->string;
     t->pub.type = dt->name;
@@ -192,7 +194,8 @@ static rad_status check_ranges(struct radi_ckpt_range *r, size_t n, uint64_t siz
                             r[i].name, r[i - 1].name);
         if (r[i].begin > at)
             return rad_fail(err, RAD_E_FORMAT,
-                            "tensor '%s': 'data_offsets' begin at %llu, the data before it ends at %llu",
+                            "tensor '%s': 'data_offsets' begin at %llu, "
+                            "the data before it ends at %llu",
                             r[i].name, (unsigned long long)r[i].begin, (unsigned long long)at);
         at = r[i].end;
     }
@@ -284,8 +287,8 @@ static rad_status open_shard(struct rad_ckpt *ck, const char *index, const char 
     if (radi_map_get(seen, name, strlen(name), file))
         return RAD_OK;
     if (!*name || strchr(name, '/') || name[0] == '.')
-        return rad_fail(err, RAD_E_FORMAT, "'weight_map' names \"%.128s\", want a file beside the index",
-                        name);
+        return rad_fail(err, RAD_E_FORMAT, "'weight_map' names \"%.128s\", "
+                        "want a file beside the index", name);
     char *p = radi_arena_printf(&ck->arena, "%.*s%s", slash ? (int)(slash + 1 - index) : 0, index,
                                 name);
     if (!p)
@@ -315,8 +318,8 @@ static rad_status read_index(struct rad_ckpt *ck, const char *path, const cJSON 
         RAD_TRY(open_shard(ck, path, j->valuestring, seen, &file, err));
         int64_t t = rad_ckpt_find(ck, j->string);
         if (t < 0 || ck->tensor[t].file != file)
-            return rad_fail(err, RAD_E_FORMAT, "'weight_map' places '%.128s' in '%.128s', which does not hold it",
-                            j->string, j->valuestring);
+            return rad_fail(err, RAD_E_FORMAT, "'weight_map' places '%.128s' in '%.128s', "
+                            "which does not hold it", j->string, j->valuestring);
     }
     return RAD_OK;
 }
@@ -464,7 +467,8 @@ static rad_status join_fp8(struct rad_ckpt *ck, struct radi_ckpt_tensor *t, stru
         return rad_fail(err, RAD_E_FORMAT, "tensor '%s': scales of type %s", name, s->pub.type);
     if (!scale_block(ck, p, &s->pub, block))
         return rad_fail(err, RAD_E_FORMAT,
-                        "tensor '%s': scales [%llu, %llu] do not fit a weight [%llu, %llu] in blocks of %lld x %lld",
+                        "tensor '%s': scales [%llu, %llu] do not fit a weight [%llu, %llu] "
+                        "in blocks of %lld x %lld",
                         name, (unsigned long long)s->pub.rows, (unsigned long long)s->pub.cols,
                         (unsigned long long)p->rows, (unsigned long long)p->cols,
                         (long long)ck->fp8_block[0], (long long)ck->fp8_block[1]);
@@ -486,8 +490,8 @@ rad_status radi_st_finish(struct rad_ckpt *ck, struct rad_err *err)
     const cJSON *q, *text;
 
     /* Infinity occurs in real configs; whoever uses such a key sees a string */
-    RAD_TRY(radi_json_parse(ck->config, ck->config_len, ck->config_len + 1, RADI_JSON_LENIENT, &root,
-                            err));
+    RAD_TRY(radi_json_parse(ck->config, ck->config_len, ck->config_len + 1, RADI_JSON_LENIENT,
+                            &root, err));
     rad_status st = RAD_OK;
     if (!cJSON_IsObject(root)) {
         st = rad_fail(err, RAD_E_FORMAT, "is %s, want an object", radi_json_what(root, buf));

@@ -17,13 +17,20 @@ struct radi_ggml_plane {
     int dtype, kind;
     int64_t r, c;
     float whole;                /* value of a whole-extent plane */
+    const int8_t *table;        /* content of a table plane */
 };
 
-#define T(role, dt, c) { role, RAD_DT_##dt, RAD_PLANE_TILED, 1, c, 0 }
-#define WHOLE(role, dt, x) { role, RAD_DT_##dt, RAD_PLANE_TILED, 0, 0, x }
-#define TABLE(role, dt, r, c) { role, RAD_DT_##dt, RAD_PLANE_TABLE, r, c, 0 }
+#define T(role, dt, c) { role, RAD_DT_##dt, RAD_PLANE_TILED, 1, c, 0, NULL }
+#define WHOLE(role, dt, x) { role, RAD_DT_##dt, RAD_PLANE_TILED, 0, 0, x, NULL }
+#define GRID(dt, r, c) { "grid", RAD_DT_##dt, RAD_PLANE_TABLE, r, c, 0, NULL }
+#define TABLE(n, values) { "table", RAD_DT_i8, RAD_PLANE_TABLE, 1, n, 0, values }
 #define PLANES(name, ...) \
     static const struct radi_ggml_plane name[] = { __VA_ARGS__, { 0 } }
+
+static const int8_t table_iq4nl[16] = {
+    -127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113
+};
+static const int8_t table_sign[2] = { -1, 1 };
 
 /* The order of planes is the container reference's; the indices of v[] below
  * follow it. */
@@ -40,32 +47,29 @@ PLANES(p_q4_k, T("codes", u4, 1), T("scale", u6, 32), T("scale.1", f16, 256),
 PLANES(p_q5_k, T("codes", u5, 1), T("scale", u6, 32), T("scale.1", f16, 256),
        T("min", u6, 32), T("min.1", f16, 256));
 PLANES(p_q6_k, T("codes", i6, 1), T("scale", i8, 16), T("scale.1", f16, 256));
-PLANES(p_iq4_nl, T("codes", u4, 1), TABLE("table", i8, 1, 16), T("scale", f16, 32));
-PLANES(p_iq4_xs, T("codes", u4, 1), TABLE("table", i8, 1, 16), T("scale", i6, 32),
+PLANES(p_iq4_nl, T("codes", u4, 1), TABLE(16, table_iq4nl), T("scale", f16, 32));
+PLANES(p_iq4_xs, T("codes", u4, 1), TABLE(16, table_iq4nl), T("scale", i6, 32),
        T("scale.1", f16, 256));
-PLANES(p_iq2_xxs, T("codes", u8, 8), TABLE("grid", u8, 256, 8), T("signs", u1, 1),
+PLANES(p_iq2_xxs, T("codes", u8, 8), GRID(u8, 256, 8), T("signs", u1, 1),
        T("scale", u5, 32), T("scale.1", f16, 256), WHOLE("scale.2", f32, 0.125f));
-PLANES(p_iq2_xs, T("codes", u9, 8), TABLE("grid", u8, 512, 8), T("signs", u1, 1),
+PLANES(p_iq2_xs, T("codes", u9, 8), GRID(u8, 512, 8), T("signs", u1, 1),
        T("scale", u5, 16), T("scale.1", f16, 256), WHOLE("scale.2", f32, 0.125f));
-PLANES(p_iq2_s, T("codes", u10, 8), TABLE("grid", u8, 1024, 8), T("signs", u1, 1),
+PLANES(p_iq2_s, T("codes", u10, 8), GRID(u8, 1024, 8), T("signs", u1, 1),
        T("scale", u5, 16), T("scale.1", f16, 256), WHOLE("scale.2", f32, 0.125f));
-PLANES(p_iq3_xxs, T("codes", u8, 4), TABLE("grid", u8, 256, 4), T("signs", u1, 1),
+PLANES(p_iq3_xxs, T("codes", u8, 4), GRID(u8, 256, 4), T("signs", u1, 1),
        T("scale", u5, 32), T("scale.1", f16, 256), WHOLE("scale.2", f32, 0.25f));
-PLANES(p_iq3_s, T("codes", u9, 4), TABLE("grid", u8, 512, 4), T("signs", u1, 1),
+PLANES(p_iq3_s, T("codes", u9, 4), GRID(u8, 512, 4), T("signs", u1, 1),
        T("scale", u5, 32), T("scale.1", f16, 256));
-PLANES(p_iq1_s, T("codes", u11, 8), TABLE("grid", i8, 2048, 8), T("scale", u4, 32),
+PLANES(p_iq1_s, T("codes", u11, 8), GRID(i8, 2048, 8), T("scale", u4, 32),
        T("scale.1", f16, 256), T("zero", bf16, 32));
-PLANES(p_iq1_m, T("codes", u11, 8), TABLE("grid", i8, 2048, 8), T("scale", u4, 16),
+PLANES(p_iq1_m, T("codes", u11, 8), GRID(i8, 2048, 8), T("scale", u4, 16),
        T("scale.1", f16, 256), T("zero", bf16, 8));
 PLANES(p_tq1_0, T("codes", i2, 1), T("scale", f16, 256));
 /* A code of 3 is legal bits and means 2, which i2 cannot hold. */
 PLANES(p_tq2_0, T("codes", u2, 1), T("scale", f16, 256), WHOLE("zero", u1, 1));
+PLANES(p_q1_0, T("codes", u1, 1), TABLE(2, table_sign), T("scale", f16, 128));
 PLANES(p_mxfp4, T("codes", fp4_e2m1, 1), T("scale", e8m0, 32));
 PLANES(p_nvfp4, T("codes", fp4_e2m1, 1), T("scale", fp8_e4m3, 16));
-
-static const int8_t table_iq4nl[16] = {
-    -127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113
-};
 
 static uint16_t le16(const uint8_t *b)
 {
@@ -388,6 +392,14 @@ static const char *u_tq2_0(const uint8_t *b, uint16_t v[][256])
     return NULL;
 }
 
+static const char *u_q1_0(const uint8_t *b, uint16_t v[][256])
+{
+    for (int i = 0; i < 128; i++)
+        v[0][i] = (uint16_t)((b[2 + i / 8] >> (i % 8)) & 1);
+    v[2][0] = le16(b);
+    return NULL;
+}
+
 /* ggml's table of e2m1 has no minus zero: its code 8 is plus zero. */
 static uint16_t e2m1(unsigned q)
 {
@@ -428,7 +440,8 @@ static const char *u_nvfp4(const uint8_t *b, uint16_t v[][256])
  * out of the format or never used. */
 #define PLAIN(id, name, bytes, dt) { id, name, 1, bytes, dt, RADI_GRID_NONE, NULL, NULL }
 #define BLOCKS(id, name, n, bytes, fn) { id, name, n, bytes, 0, RADI_GRID_NONE, p_##fn, u_##fn }
-#define GRIDS(id, name, bytes, fn, grid) { id, name, 256, bytes, 0, RADI_GRID_##grid, p_##fn, u_##fn }
+#define GRIDS(id, name, bytes, fn, grid) \
+    { id, name, 256, bytes, 0, RADI_GRID_##grid, p_##fn, u_##fn }
 static const struct radi_ggml_type types[] = {
     PLAIN(0, "F32", 4, RAD_DT_f32),
     PLAIN(1, "F16", 2, RAD_DT_f16),
@@ -463,6 +476,7 @@ static const struct radi_ggml_type types[] = {
     BLOCKS(35, "TQ2_0", 256, 66, tq2_0),
     BLOCKS(39, "MXFP4", 32, 17, mxfp4),
     BLOCKS(40, "NVFP4", 64, 36, nvfp4),
+    BLOCKS(41, "Q1_0", 128, 18, q1_0),
 };
 
 const struct radi_ggml_type *radi_ggml_type(uint32_t id)
@@ -508,7 +522,8 @@ static uint8_t *pack(const uint16_t *v, size_t n, int bits, uint8_t *out)
 }
 
 /* Planes that are the same whatever the rows. */
-static void fill_fixed(const struct radi_ggml_type *t, const struct radi_ggml_plane *p, uint8_t *out)
+static void fill_fixed(const struct radi_ggml_type *t, const struct radi_ggml_plane *p,
+                       uint8_t *out)
 {
     const struct radi_ggml_grid *g = &radi_ggml_grids[t->grid];
     if (p->kind == RAD_PLANE_TILED) {
@@ -516,12 +531,13 @@ static void fill_fixed(const struct radi_ggml_type *t, const struct radi_ggml_pl
             memcpy(out, &p->whole, 4);
         else
             *out = (uint8_t)p->whole;
-    } else if (t->grid == RADI_GRID_NONE)
-        memcpy(out, table_iq4nl, sizeof(table_iq4nl));
-    else
+    } else if (p->table) {
+        memcpy(out, p->table, (size_t)p->c);
+    } else {
         for (size_t i = 0; i < g->n; i++)
             for (size_t k = 0; k < g->v; k++)
                 *out++ = (uint8_t)g->level[(g->packed[i] >> (g->bits * k)) & ((1u << g->bits) - 1)];
+    }
 }
 
 rad_status radi_ggml_planes(const struct radi_ggml_type *t, const uint8_t *src, uint64_t n,

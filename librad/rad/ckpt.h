@@ -21,7 +21,8 @@ enum rad_ckpt_kind { RAD_CKPT_SAFETENSORS = 1, RAD_CKPT_GGUF = 2 };
  * shards; else the one GGUF in it), a .safetensors file or an index with
  * config.json beside it, or a .gguf file (of a split model: its first file).
  * RAD_E_FORMAT names file, tensor or key, what was found and what was wanted. */
-rad_status rad_ckpt_open(const char *path, struct rad_ckpt **out, struct rad_err *err) RAD_MUSTCHECK;
+rad_status rad_ckpt_open(const char *path, struct rad_ckpt **out,
+                         struct rad_err *err) RAD_MUSTCHECK;
 
 /* One GGUF or safetensors file that is already in memory; borrowed until
  * close. `name` is for messages; `config` is config.json's text, may be NULL. */

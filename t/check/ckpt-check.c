@@ -246,7 +246,8 @@ static void gguf_metadata(void)
     CHECK(!rad_ckpt_kv_int(ck, toks, 0, &v));
     CHECK(rad_ckpt_kv_int(ck, (size_t)rad_ckpt_kv_find(ck, "toy.list"), 0, &v) && v == -1);
     CHECK(!rad_ckpt_kv_int(ck, (size_t)rad_ckpt_kv_find(ck, "toy.big"), 0, &v));
-    CHECK(rad_ckpt_kv_f64(ck, (size_t)rad_ckpt_kv_find(ck, "toy.eps"), 0, &d) && d == (double)1e-5f);
+    CHECK(rad_ckpt_kv_f64(ck, (size_t)rad_ckpt_kv_find(ck, "toy.eps"), 0, &d));
+    CHECK(d == (double)1e-5f);
     CHECK(rad_ckpt_kv_find(ck, "toy") == -1);
     int64_t i = rad_ckpt_find(ck, "t1");
     CHECK(i == 1 && rad_ckpt_find(ck, "t2") == -1);
@@ -368,14 +369,15 @@ static void st_types(void)
         void *hold;
         float x[4];
 
-        snprintf(h, sizeof(h), "{\"a\":{\"dtype\":\"%s\",\"shape\":[1,%d],\"data_offsets\":[0,%d]}}",
-                 c->dtype, c->n, c->bytes);
+        snprintf(h, sizeof(h), "{\"a\":{\"dtype\":\"%s\",\"shape\":[1,%d],"
+                 "\"data_offsets\":[0,%d]}}", c->dtype, c->n, c->bytes);
         make_st(&s, h, c->data, (size_t)c->bytes);
         struct rad_ckpt *ck = open_bytes(s.s, s.len, NULL, &hold, &err);
         CHECK_MSG(ck != NULL, "%s: %s", c->dtype, err.text);
         if (ck && c->enc) {
             CHECK_MSG(rad_encoding_is_plain(rad_ckpt_tensor(ck, 0)->enc, c->enc), "%s", c->dtype);
-            CHECK_MSG(rad_ckpt_read_f32(ck, 0, 0, 1, x, &err) == RAD_OK, "%s: %s", c->dtype, err.text);
+            rad_status st = rad_ckpt_read_f32(ck, 0, 0, 1, x, &err);
+            CHECK_MSG(st == RAD_OK, "%s: %s", c->dtype, err.text);
             CHECK_MSG(!memcmp(x, c->want, 4 * (size_t)c->n), "%s: %g", c->dtype, (double)x[0]);
         } else if (ck) {
             CHECK(rad_ckpt_read_f32(ck, 0, 0, 1, x, &err) == RAD_E_UNSUPPORTED);
@@ -490,12 +492,13 @@ static void st_quant_descriptor(void)
 }
 
 /* ---- damage */
+static volatile double sink;    /* what was read is used */
+
 static void damage(const struct radi_str *s, const char *config)
 {
     struct rad_err err;
     size_t refused;
     void *hold;
-    volatile double sum = 0;
 
     for (size_t cut = 0; cut < s->len; cut++) {
         struct rad_ckpt *ck = open_bytes(s->s, cut, config, &hold, &err);
@@ -510,7 +513,7 @@ static void damage(const struct radi_str *s, const char *config)
             copy[i] = (char)(copy[i] ^ 1 << bit);
             struct rad_ckpt *ck = open_bytes(copy, s->len, config, &hold, &err);
             if (ck)
-                sum += read_all(ck, &err, &refused);
+                sink += read_all(ck, &err, &refused);
             rad_ckpt_close(ck);
             free(hold);
             copy[i] = (char)(copy[i] ^ 1 << bit);
@@ -558,14 +561,11 @@ static void st_damaged(void)
     radi_str_release(&s);
 }
 
-/* NVFP4's scale byte 0xff stands for no number of the type. */
-static void nvfp4_bad_scale(void)
+/* A tensor "t" of one block of n elements. */
+static struct rad_ckpt *one_block(int type, int n, const uint8_t *block, int bytes, void **hold,
+                                  struct rad_err *err)
 {
     struct radi_str s = { 0 };
-    struct rad_err err = { 0 };
-    void *hold;
-    float x[64];
-
     put(&s, 0x46554747, 4);
     put(&s, 3, 4);
     put(&s, 1, 8);
@@ -574,19 +574,65 @@ static void nvfp4_bad_scale(void)
     put_str(&s, "toy");
     put_str(&s, "t");
     put(&s, 1, 4);
-    put(&s, 64, 8);
-    put(&s, 40, 4);
+    put(&s, (uint64_t)n, 8);
+    put(&s, (uint64_t)type, 4);
     put(&s, 0, 8);
     pad(&s, 32);
-    for (int i = 0; i < 36; i++)
-        put(&s, 0xff, 1);
-    struct rad_ckpt *ck = open_bytes(s.s, s.len, NULL, &hold, &err);
+    radi_str_add(&s, (const char *)block, (size_t)bytes);
+    struct rad_ckpt *ck = open_bytes(s.s, s.len, NULL, hold, err);
+    radi_str_release(&s);
+    return ck;
+}
+
+/* One bit an element, the low one first: set is d, clear is -d. */
+static void q1_0_signs(void)
+{
+    uint8_t block[18] = { 0x00, 0x3e };                 /* 1.5 */
+    struct rad_err err = { 0 };
+    void *hold;
+    float x[128];
+
+    for (int i = 0; i < 16; i++)
+        block[2 + i] = (uint8_t)(i * 37 + 5);
+    struct rad_ckpt *ck = one_block(41, 128, block, sizeof(block), &hold, &err);
+    CHECK_MSG(ck && rad_ckpt_read_f32(ck, 0, 0, 1, x, &err) == RAD_OK, "%s", err.text);
+    for (int i = 0; ck && i < 128; i++)
+        CHECK(x[i] == ((block[2 + i / 8] >> (i % 8)) & 1 ? 1.5f : -1.5f));
+    rad_ckpt_close(ck);
+    free(hold);
+}
+
+/* Types that only activations have are listed but not read. */
+static void q8_k_is_refused(void)
+{
+    static const uint8_t block[292];
+    struct rad_err err = { 0 };
+    void *hold;
+    float x[256];
+
+    struct rad_ckpt *ck = one_block(15, 256, block, sizeof(block), &hold, &err);
+    CHECK_MSG(ck && !rad_ckpt_tensor(ck, 0)->enc, "%s", err.text);
+    CHECK(ck && rad_ckpt_read_f32(ck, 0, 0, 1, x, &err) == RAD_E_UNSUPPORTED);
+    CHECK_MSG(strstr(err.text, "'t'") && strstr(err.text, "Q8_K"), "%s", err.text);
+    rad_ckpt_close(ck);
+    free(hold);
+}
+
+/* NVFP4's scale byte 0xff stands for no number of the type. */
+static void nvfp4_bad_scale(void)
+{
+    struct rad_err err = { 0 };
+    uint8_t block[36];
+    void *hold;
+    float x[64];
+
+    memset(block, 0xff, sizeof(block));
+    struct rad_ckpt *ck = one_block(40, 64, block, sizeof(block), &hold, &err);
     CHECK_MSG(ck != NULL, "%s", err.text);
     CHECK(ck && rad_ckpt_read_f32(ck, 0, 0, 1, x, &err) == RAD_E_FORMAT);
     CHECK_MSG(strstr(err.text, "'t'"), "%s", err.text);
     rad_ckpt_close(ck);
     free(hold);
-    radi_str_release(&s);
 }
 
 /* ---- by hand and from bats */
@@ -626,6 +672,8 @@ int main(int argc, char **argv)
         return open_command(argv[2]);
     ggml_types();
     TAP_RUN(nvfp4_bad_scale);
+    TAP_RUN(q1_0_signs);
+    TAP_RUN(q8_k_is_refused);
     TAP_RUN(gguf_metadata);
     TAP_RUN(gguf_split);
     TAP_RUN(gguf_damaged);

@@ -15,7 +15,8 @@ static volatile size_t sink;
 
 static inline void walk_metadata(const struct rad_ckpt *ck)
 {
-    sink += strlen(rad_ckpt_config_json(ck)) + strlen(rad_ckpt_arch(ck)) + strlen(rad_ckpt_quant(ck));
+    sink += strlen(rad_ckpt_config_json(ck));
+    sink += strlen(rad_ckpt_arch(ck)) + strlen(rad_ckpt_quant(ck));
     for (size_t i = 0; i < rad_ckpt_kv_count(ck); i++) {
         const struct rad_ckpt_kv *kv = rad_ckpt_kv(ck, i);
         sink += (size_t)rad_ckpt_kv_find(ck, kv->key);
