@@ -84,6 +84,14 @@ rad_status rad_tokenizer_from_ckpt(const struct rad_ckpt *ck, struct rad_tokeniz
                                    struct rad_err *err) RAD_MUSTCHECK;
 void rad_tokenizer_free(struct rad_tokenizer *t);
 
+/* The container's vocab section (appended to *out), array offsets relative to
+ * it, strings placed by `intern`: rad_model_writer_intern and the writer. */
+rad_status rad_tokenizer_write_vocab(const struct rad_tokenizer *t,
+                                     rad_status (*intern)(void *user, const char *s, size_t n,
+                                                          uint64_t *offset, struct rad_err *err),
+                                     void *user, struct rad_tok_text *out,
+                                     struct rad_err *err) RAD_MUSTCHECK;
+
 /* Appends the ids of text[0..len). RAD_E_NOMEM, or RAD_E_UNSUPPORTED when a
  * pattern ran into its match limit. On failure *out holds what it held. */
 rad_status rad_tokenizer_encode(const struct rad_tokenizer *t, const char *text, size_t len,

@@ -6,5 +6,5 @@ librad_libradi_la_SOURCES += librad/text/tok.h \
 	librad/text/tok_bpe.c librad/text/tok_unigram.c librad/text/tok_wordpiece.c \
 	librad/text/pretok.c librad/text/split_known.c librad/text/regex.c \
 	librad/text/norm.c librad/text/detok.c \
+	librad/text/vocab_section.c librad/text/tok_gguf.c librad/text/tok_cert.c \
 	librad/text/tok_json.h librad/text/tok_json.c librad/text/tok_json_pipe.c
-librad_libradi_la_SOURCES += librad/text/tok_source.c

@@ -282,8 +282,8 @@ static bool control(uint32_t c)
     if (c == '\t' || c == '\n' || c == '\r')
         return false;
     utf8proc_category_t k = utf8proc_category((utf8proc_int32_t)c);
-    return k == UTF8PROC_CATEGORY_CC || k == UTF8PROC_CATEGORY_CF || k == UTF8PROC_CATEGORY_CN ||
-           k == UTF8PROC_CATEGORY_CO;
+    /* the reference's table of "other" has no unassigned code points */
+    return k == UTF8PROC_CATEGORY_CC || k == UTF8PROC_CATEGORY_CF || k == UTF8PROC_CATEGORY_CO;
 }
 
 static bool nmt_drop(uint32_t c)

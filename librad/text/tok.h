@@ -47,8 +47,7 @@ enum radi_step_kind {
     RADI_STEP_X_ADDED = 161,     /* arg0 id list; iarg: the RADI_ADDED_* flags of these tokens */
     RADI_STEP_X_AROUND = 162,    /* arg0 prefix ids, arg1 suffix ids of ADD_SPECIAL */
     RADI_STEP_X_EOG = 163,       /* arg0 id list */
-    RADI_STEP_X_TEXT = 164,      /* iarg id; arg0: token text as a JSON string (it holds NUL) */
-    RADI_STEP_X_UNIGRAM = 165    /* nothing yet: reserved */
+    RADI_STEP_X_TEXT = 164       /* iarg id; arg0: the token's text in hex (it holds NUL) */
 };
 
 enum { RADI_SPLIT_REMOVED, RADI_SPLIT_ISOLATED, RADI_SPLIT_PREVIOUS, RADI_SPLIT_NEXT,
@@ -120,41 +119,14 @@ rad_status radi_tok_build(struct radi_tok_spec *spec, struct rad_tokenizer **out
                           struct rad_err *err) RAD_MUSTCHECK;
 const struct radi_tok_spec *radi_tok_spec_of(const struct rad_tokenizer *t);
 
-/* ---- GGUF metadata, as the checkpoint reader offers it. Every call returns
- * false when the key is absent or of another type. Strings need not end in
- * NUL and live as long as the reader. */
-struct radi_kv {
-    void *ctx;
-    bool (*str)(void *ctx, const char *key, const char **s, size_t *n);
-    bool (*i64)(void *ctx, const char *key, int64_t *v);       /* any integer or bool */
-    /* Arrays: the count, and item i. type: 's' string, 'i' integer, 'f' float. */
-    bool (*arr)(void *ctx, const char *key, char *type, size_t *n);
-    bool (*arr_str)(void *ctx, const char *key, size_t i, const char **s, size_t *n);
-    bool (*arr_i64)(void *ctx, const char *key, size_t i, int64_t *v);
-    bool (*arr_f64)(void *ctx, const char *key, size_t i, double *v);
-};
-rad_status radi_tok_from_kv(const struct radi_kv *kv, struct rad_tokenizer **out,
-                            struct rad_err *err) RAD_MUSTCHECK;
-
-/* ---- the container's vocab section. Offsets inside are relative to the
- * section; `intern` gives a string's offset in the file's blob (0: empty). */
+/* ---- the container's vocab section: rad_tokenizer_write_vocab for callers that
+ * hold a radi_str. `intern` gives a string's offset in the file's blob. */
 struct radi_vocab_sink {
     void *ctx;
     rad_status (*intern)(void *ctx, const char *s, size_t n, uint64_t *off, struct rad_err *err);
 };
 rad_status radi_vocab_write(const struct rad_tokenizer *t, const struct radi_vocab_sink *sink,
                             struct radi_str *out, struct rad_err *err) RAD_MUSTCHECK;
-/* Adds `base` (the section's place in the file) to the array offsets. */
-rad_status radi_vocab_relocate(void *section, size_t n, uint64_t base,
-                               struct rad_err *err) RAD_MUSTCHECK;
-/* `section` with absolute offsets of a file whose section starts at `base`;
- * `str` is the whole string blob. */
-rad_status radi_vocab_read(const void *section, size_t n, uint64_t base, const char *str,
-                           size_t str_bytes, struct rad_tokenizer **out,
-                           struct rad_err *err) RAD_MUSTCHECK;
-/* Every rule of container 12.7, without building anything. */
-rad_status radi_vocab_check(const void *section, size_t n, uint64_t base, size_t str_bytes,
-                            struct rad_err *err) RAD_MUSTCHECK;
 
 /* ---- vocabulary index: bytes -> id, open addressing, keys in the spec */
 struct radi_vmap {
