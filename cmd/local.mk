@@ -12,3 +12,9 @@ cmd_rad_info_LDADD = $(cmd_ldadd)
 # librad is being filled: a reference inside it to what is not there yet must
 # not keep a command that does not use it from linking.
 cmd_rad_info_LDFLAGS = $(AM_LDFLAGS) -Wl,--unresolved-symbols=ignore-in-shared-libs
+
+bin_PROGRAMS += cmd/rad-tokcheck
+cmd_rad_tokcheck_SOURCES = cmd/rad-tokcheck.c
+cmd_rad_tokcheck_CPPFLAGS = $(AM_CPPFLAGS) $(CJSON_CFLAGS)
+cmd_rad_tokcheck_LDADD = $(cmd_ldadd) $(CJSON_LIBS)
+cmd_rad_tokcheck_LDFLAGS = $(cmd_rad_info_LDFLAGS)
