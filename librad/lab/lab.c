@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns finding and reading the data files: blocks first, then circuits, then
+ * maps, so that each finds what it names. */
+#include "config.h"
+
+#include <cjson/cJSON.h>
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "lab/lab.h"
+
+#include "banned.h"
+
+enum { MAX_FILE = 1 << 20, MAX_FILES = 4096 };
+
+struct name {
+    char *path;                      /* in the arena */
+    const char *stem;
+};
+
+static int by_stem(const void *a, const void *b)
+{
+    return strcmp(((const struct name *)a)->stem, ((const struct name *)b)->stem);
+}
+
+/* Names of a folder's *.json files that no folder before it had. */
+static rad_status list(struct rad_lab *lab, const char *home, size_t home_len, const char *kind,
+                       struct name *out, int *n, struct rad_err *err)
+{
+    char *dir = radi_arena_printf(&lab->arena, "%.*s/%s", (int)home_len, home, kind);
+    DIR *d;
+    struct dirent *e;
+    rad_status st = RAD_OK;
+
+    if (!dir)
+        return rad_fail(err, RAD_E_NOMEM, "out of memory");
+    d = opendir(dir);
+    if (!d)
+        return errno == ENOENT || errno == ENOTDIR ? RAD_OK : rad_fail_errno(err, "'%s'", dir);
+    while (!st && (e = readdir(d))) {
+        size_t len = strlen(e->d_name);
+        bool known = false;
+        if (len < 6 || strcmp(e->d_name + len - 5, ".json") || *e->d_name == '.')
+            continue;
+        for (int i = 0; i < *n; i++)
+            known = known || (strlen(out[i].stem) == len - 5 &&
+                              !strncmp(out[i].stem, e->d_name, len - 5));
+        if (known)
+            continue;
+        if (*n == MAX_FILES) {
+            st = rad_fail(err, RAD_E_FORMAT, "'%s': more than %d files", dir, MAX_FILES);
+            break;
+        }
+        out[*n].path = radi_arena_printf(&lab->arena, "%s/%s", dir, e->d_name);
+        out[*n].stem = radi_arena_strndup(&lab->arena, e->d_name, len - 5);
+        if (!out[*n].path || !out[*n].stem)
+            st = rad_fail(err, RAD_E_NOMEM, "out of memory");
+        ++*n;
+    }
+    closedir(d);
+    return st;
+}
+
+static rad_status read_doc(struct rad_lab *lab, const struct name *f, struct lab_doc **out,
+                           struct rad_err *err)
+{
+    struct lab_doc *d = radi_arena_alloc(&lab->arena, sizeof(*d));
+    char *text;
+    size_t n;
+
+    if (!d)
+        return rad_fail(err, RAD_E_NOMEM, "out of memory");
+    RAD_TRY(radi_read_text(f->path, MAX_FILE, &text, &n, err));
+    rad_status st = radi_json_parse(text, n, MAX_FILE, RADI_JSON_COMMENTS, &d->json, err);
+    radi_free(text);
+    if (st)
+        return rad_fail_in(err, st, "'%s'", f->path);
+    d->path = f->path;
+    d->name = f->stem;
+    *out = d;
+    return RAD_OK;
+}
+
+static bool is_fragment(const struct lab_doc *d)
+{
+    return cJSON_IsTrue(radi_json_get(d->json, "fragment"));
+}
+
+typedef rad_status parse_fn(struct rad_lab *, struct lab_doc *, struct rad_err *);
+
+/* All files of one kind, in the order of their names. Fragments of maps are
+ * all known before the first map. */
+static rad_status read_kind(struct rad_lab *lab, const char *home, const char *kind,
+                            parse_fn *parse, struct rad_err *err)
+{
+    struct name *f = radi_calloc(MAX_FILES, sizeof(*f));
+    struct lab_doc *first = NULL, **tail = &first;
+    rad_status st = f ? RAD_OK : rad_fail(err, RAD_E_NOMEM, "out of memory");
+    int n = 0;
+
+    for (const char *h = home; !st && *h;) {
+        size_t len = strcspn(h, ":");
+        if (len)
+            st = list(lab, h, len, kind, f, &n, err);
+        h += len + (h[len] == ':');
+    }
+    if (!st && n)
+        qsort(f, (size_t)n, sizeof(*f), by_stem);
+    for (int i = 0; !st && i < n; i++) {
+        struct lab_doc *d = NULL;
+        st = read_doc(lab, &f[i], &d, err);
+        if (st)
+            break;
+        if (is_fragment(d)) {
+            d->next = lab->fragments;
+            lab->fragments = d;
+        } else {
+            *tail = d;
+            tail = &d->next;
+        }
+    }
+    while (first) {                     /* the lab owns every document from here */
+        struct lab_doc *d = first;
+        first = d->next;
+        d->next = lab->docs;
+        lab->docs = d;
+        if (!st)
+            st = parse(lab, d, err);
+    }
+    radi_free(f);
+    return st;
+}
+
+/* ---- what is claimed */
+static int by_pair(const void *a, const void *b)
+{
+    const struct lab_pair *x = a, *y = b;
+    int r = strcmp(x->arch, y->arch);
+    return r ? r : strcmp(x->quant, y->quant);
+}
+
+static rad_status pairs(struct rad_lab *lab, struct rad_err *err)
+{
+    size_t n = 0;
+    int k = 0;
+
+    for (const struct lab_cmap *m = lab->maps; m; m = m->next)
+        n += (size_t)m->n_match * (size_t)m->n_quants;
+    lab->pair = radi_arena_array(&lab->arena, n + 1, sizeof(*lab->pair));
+    if (!lab->pair)
+        return rad_fail(err, RAD_E_NOMEM, "out of memory");
+    for (const struct lab_cmap *m = lab->maps; m; m = m->next)
+        for (int a = 0; a < m->n_match; a++) {
+            char *arch = radi_arena_strndup(&lab->arena, m->match[a], strlen(m->match[a]));
+            if (!arch)
+                return rad_fail(err, RAD_E_NOMEM, "out of memory");
+            if (!m->gguf) {
+                char *to = arch;
+                for (const char *s = m->match[a]; *s; s++)
+                    if (*s != '_')
+                        *to++ = *s;
+                *to = 0;
+            }
+            for (int q = 0; q < m->n_quants; q++)
+                lab->pair[k++] = (struct lab_pair){ arch, m->quant[q] };
+        }
+    if (k)
+        qsort(lab->pair, (size_t)k, sizeof(*lab->pair), by_pair);
+    for (int i = 0; i < k; i++)
+        if (!i || by_pair(&lab->pair[i], &lab->pair[lab->n_pairs - 1]))
+            lab->pair[lab->n_pairs++] = lab->pair[i];
+    return RAD_OK;
+}
+
+rad_status rad_lab_open(const char *home, struct rad_lab **out, struct rad_err *err)
+{
+    struct rad_lab *lab = radi_calloc(1, sizeof(*lab));
+    rad_status st;
+
+    *out = NULL;
+    if (!lab)
+        return rad_fail(err, RAD_E_NOMEM, "out of memory");
+    radi_arena_init(&lab->arena, 256u << 20);
+    if (!home)
+        home = getenv("RADIANCE_HOME");
+    if (!home || !*home)
+        home = RAD_PKGDATADIR;
+    st = read_kind(lab, home, "blocks", lab_block_parse, err);
+    if (!st)
+        st = read_kind(lab, home, "circuits", lab_circuit_parse, err);
+    if (!st)
+        st = read_kind(lab, home, "maps", lab_map_parse, err);
+    if (!st)
+        st = pairs(lab, err);
+    if (st) {
+        rad_lab_free(lab);
+        return st;
+    }
+    *out = lab;
+    return RAD_OK;
+}
+
+void rad_lab_free(struct rad_lab *lab)
+{
+    if (!lab)
+        return;
+    for (struct lab_doc *d = lab->docs; d; d = d->next)
+        radi_json_free(d->json);
+    for (struct lab_doc *d = lab->fragments; d; d = d->next)
+        radi_json_free(d->json);
+    radi_arena_release(&lab->arena);
+    radi_free(lab);
+}
+
+int rad_lab_pair_count(const struct rad_lab *lab)
+{
+    return lab->n_pairs;
+}
+
+void rad_lab_pair_at(const struct rad_lab *lab, int i, const char **arch, const char **quant)
+{
+    *arch = lab->pair[i].arch;
+    *quant = lab->pair[i].quant;
+}
