@@ -7,3 +7,19 @@ dist_map_DATA += \
 dist_circuit_DATA += arch/circuits/decoder.json
 dist_block_DATA += \
 	arch/blocks/embed.json arch/blocks/attn.json arch/blocks/ffn.json arch/blocks/head.json
+
+# ---- C: the lowering that architecture plugins share, and the one plugin that
+# serves every mapped architecture
+archincludedir = $(includedir)/arch
+archinclude_HEADERS = arch/common/arch/rad_arch.h arch/common/arch/graph.h
+ARCH_CPPFLAGS = $(PLUGIN_CPPFLAGS) -I$(top_srcdir)/arch/common
+
+noinst_LTLIBRARIES += arch/common/libarch.la
+arch_common_libarch_la_SOURCES = arch/common/graph.c
+arch_common_libarch_la_CPPFLAGS = $(ARCH_CPPFLAGS)
+
+archplug_LTLIBRARIES += arch/circuit/circuit.la
+arch_circuit_circuit_la_SOURCES = arch/circuit/circuit.c
+arch_circuit_circuit_la_CPPFLAGS = $(ARCH_CPPFLAGS)
+arch_circuit_circuit_la_LIBADD = arch/common/libarch.la
+arch_circuit_circuit_la_LDFLAGS = $(PLUGIN_LDFLAGS)

@@ -160,7 +160,10 @@ static void weights(struct radi_str *s, const struct rad_lab_graph *g)
 
 static void operand(struct radi_str *s, const struct rad_lab_graph *g, const struct rad_lab_arg *a)
 {
-    switch (a->kind) {
+    int kind = a->index < 0 && (a->kind == RAD_LAB_ARG_WEIGHT || a->kind == RAD_LAB_ARG_CONST) ?
+        RAD_LAB_ARG_NONE : a->kind;
+
+    switch (kind) {
     case RAD_LAB_ARG_NONE: radi_str_addc(s, '-'); break;
     case RAD_LAB_ARG_BUFFER:
         radi_str_addf(s, "%s%s", a->access == RAD_LAB_WRITE ? ">" :

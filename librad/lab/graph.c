@@ -550,12 +550,8 @@ static rad_status operand(struct inst *in, const struct lab_barg *a, struct rad_
                                            : FIND(in->b->constant, in->b->n_consts, a->name);
         RADI_BUG_IF(at < 0);
         o->index = a->kind == RAD_LAB_ARG_WEIGHT ? in->weight[at] : in->constant[at];
-        if (o->index < 0) {
-            o->kind = RAD_LAB_ARG_NONE;
-            if (!a->maybe)
-                return rad_fail(in->g->err, RAD_E_FORMAT, "'%s' is absent at this point", a->name);
-        }
-        return RAD_OK;
+        return o->index >= 0 || a->maybe ? RAD_OK :
+            rad_fail(in->g->err, RAD_E_FORMAT, "'%s' is absent at this point", a->name);
     case RAD_LAB_ARG_CACHE:
     case RAD_LAB_ARG_BATCH:
         if (a->name) {

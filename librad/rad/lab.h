@@ -122,7 +122,7 @@ struct rad_lab_state {
 struct rad_lab_arg {
     uint8_t kind, access;        /* enum rad_lab_arg_kind; rad_lab_access bits */
     uint8_t batch;               /* enum rad_lab_batch */
-    int32_t index;               /* into weight, constant, buffer or state */
+    int32_t index;               /* into weight, constant (-1: absent), buffer or state */
     int64_t col0, cols;          /* BUFFER: a column slice; cols 0: whole rows */
 };
 struct rad_lab_node {
