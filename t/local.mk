@@ -8,6 +8,7 @@ bats_tests = \
 	t/03-cmd.bats \
 	t/10-container.bats \
 	t/12-ckpt.bats \
+	t/20-tokenizer.bats \
 	t/40-ref.bats
 
 check_PROGRAMS += t/check/base-check t/check/json-check
@@ -52,6 +53,12 @@ t_check_ref_check_SOURCES = t/check/ref-check.c t/check/ref-check-lib.c t/check/
 t_check_ref_check_CPPFLAGS = $(check_cppflags)
 t_check_ref_check_LDADD = librad/libradi.la
 TESTS += t/check/ref-check
+
+check_PROGRAMS += t/check/tok-check
+t_check_tok_check_SOURCES = t/check/tok-check.c
+t_check_tok_check_CPPFLAGS = $(check_cppflags) $(CJSON_CFLAGS) $(PCRE2_CFLAGS)
+t_check_tok_check_LDADD = librad/libradi.la
+TESTS += t/check/tok-check
 
 # ---- the machinery
 check_cppflags = $(AM_CPPFLAGS) -I$(top_srcdir)/t/lib

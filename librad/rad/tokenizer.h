@@ -38,7 +38,8 @@ enum rad_tok_type {             /* the container's numbers */
 enum {
     RAD_TOK_ADD_SPECIAL = 1,    /* encode: put the template's ids around */
     RAD_TOK_PARSE_SPECIAL = 2,  /* encode: recognise special tokens in the text */
-    RAD_TOK_SKIP_SPECIAL = 4    /* decode: leave special tokens out */
+    RAD_TOK_SKIP_SPECIAL = 4,   /* decode: leave special tokens out */
+    RAD_TOK_REFERENCE = 8       /* encode: by the slow and simple ways, for checks */
 };
 
 /* Growing arrays. Zero-initialise; calls append; the caller releases. `s` is

@@ -262,13 +262,39 @@ void radi_rxctx_release(struct radi_rxctx *c)
         pcre2_match_data_free(c->md);
     if (c->mc)
         pcre2_match_context_free(c->mc);
+    for (int i = 0; i < RADI_RX_ALT; i++)
+        if (c->alt[i])
+            pcre2_code_free(c->alt[i]);
     *c = (struct radi_rxctx){ 0 };
+}
+
+/* The code of a known pattern, for the slow way; NULL: err is set. */
+static pcre2_code *alternative(const struct radi_regex *re, struct radi_rxctx *c,
+                               struct rad_err *err)
+{
+    int i = 0;
+    while (i < RADI_RX_ALT - 1 && c->alt_of[i] && c->alt_of[i] != re)
+        i++;
+    if (c->alt_of[i] == re)
+        return c->alt[i];
+    if (c->alt[i])
+        pcre2_code_free(c->alt[i]);
+    c->alt[i] = NULL;
+    c->alt_of[i] = NULL;
+    if (radi_regex_compile(re->text, strlen(re->text), &c->alt[i], err))
+        return NULL;
+    c->alt_of[i] = re;
+    return c->alt[i];
 }
 
 int radi_regex_find(const struct radi_regex *re, struct radi_rxctx *c, const char *s, size_t n,
                     size_t from, size_t *ms, size_t *me, struct rad_err *err)
 {
-    if (re->known) {
+    const pcre2_code *code = re->code;
+    if (re->known && c->plain) {
+        if (!(code = alternative(re, c, err)))
+            return -1;
+    } else if (re->known) {
         while (from < n) {
             bool matched;
             size_t e = re->known(s, n, from, &matched);
@@ -293,7 +319,7 @@ int radi_regex_find(const struct radi_regex *re, struct radi_rxctx *c, const cha
         return -1;
     while (from < n) {
         /* the text was made valid at the door: no check a call */
-        int rc = pcre2_match(re->code, (PCRE2_SPTR)s, n, from, PCRE2_NO_UTF_CHECK, c->md, c->mc);
+        int rc = pcre2_match(code, (PCRE2_SPTR)s, n, from, PCRE2_NO_UTF_CHECK, c->md, c->mc);
         if (rc == PCRE2_ERROR_NOMATCH)
             return 0;
         if (rc < 0) {

@@ -317,7 +317,7 @@ static rad_status model(struct call *c, const char *s, size_t n)
 static rad_status plain(struct call *c, const char *s, size_t n, bool first)
 {
     radi_splitter *split = radi_pretok_simple(c->t->pre);
-    if (split) {
+    if (split && !c->ms.plain) {
         bool matched;
         for (size_t i = 0; i < n;) {
             size_t e = split(s, n, i, &matched);
@@ -410,6 +410,7 @@ rad_status rad_tokenizer_encode(const struct rad_tokenizer *t, const char *text,
     struct rad_err own = { 0 };
     struct call c = { .t = t, .special = flags & RAD_TOK_PARSE_SPECIAL, .out = out,
                       .err = err ? err : &own };
+    c.ms.plain = c.rx.plain = flags & RAD_TOK_REFERENCE;
     struct radi_str fixed = { 0 };
     size_t had = out->n;
     rad_status st = RAD_OK;
@@ -424,7 +425,7 @@ rad_status rad_tokenizer_encode(const struct rad_tokenizer *t, const char *text,
         text = fixed.s;
         len = fixed.len;
     }
-    if (t->bpe && len > 4096)
+    if (t->bpe && len > 4096 && !c.ms.plain)
         radi_bpe_want_cache(&c.ms);
     if (flags & RAD_TOK_ADD_SPECIAL)
         for (size_t i = 0; !st && i < t->spec.prefix.n; i++)

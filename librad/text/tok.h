@@ -186,8 +186,15 @@ void radi_regex_free(struct radi_regex *re);
 /* The PCRE2 code of a pattern, whether or not a splitter is known for it. */
 rad_status radi_regex_compile(const char *pat, size_t n, void **out, struct rad_err *err)
     RAD_MUSTCHECK;
-/* Per-call state of matching (PCRE2's); zero-initialise. */
-struct radi_rxctx { void *md, *mc; };
+/* Per-call state of matching (PCRE2's); zero-initialise. `plain`: known patterns go
+ * through PCRE2 too, compiled here. */
+enum { RADI_RX_ALT = 8 };
+struct radi_rxctx {
+    void *md, *mc;
+    bool plain;
+    const struct radi_regex *alt_of[RADI_RX_ALT];
+    void *alt[RADI_RX_ALT];
+};
 void radi_rxctx_release(struct radi_rxctx *c);
 /* 1 found, 0 not, -1 failed (err set). Never an empty match. */
 int radi_regex_find(const struct radi_regex *re, struct radi_rxctx *c, const char *s, size_t n,
@@ -241,6 +248,7 @@ rad_status radi_pretok_run(const struct radi_pretok *p, struct radi_rxctx *rx, c
 struct radi_mscratch {
     void *mem[4];
     size_t cap[4];
+    bool plain;                      /* merge naively, look nothing up */
 };
 void radi_mscratch_release(struct radi_mscratch *m);
 /* mem[i] with room for `bytes`; NULL when out of memory. Old content is lost. */

@@ -13,6 +13,7 @@
 #include "banned.h"
 
 enum {
+    NAIVE = 4096,            /* symbols up to which the reference way is taken */
     SHORT = 48,              /* symbols up to which a scan beats the heap */
     CACHE = 2048,            /* entries of a call's piece cache */
     CACHE_KEY = 38,
@@ -332,6 +333,25 @@ static size_t merge_scan(const struct radi_bpe *p, int32_t *id, size_t n)
     return n;
 }
 
+/* The definition: the lowest rank, of equals the leftmost, until there is none. */
+static size_t merge_naive(const struct radi_bpe *p, int32_t *id, size_t n)
+{
+    for (;;) {
+        const struct merge *best = NULL, *m;
+        size_t at = 0;
+        for (size_t i = 0; i + 1 < n; i++)
+            if ((m = find(p, id[i], id[i + 1])) && (!best || m->rank < best->rank)) {
+                best = m;
+                at = i;
+            }
+        if (!best)
+            return n;
+        id[at] = (int32_t)best->id;
+        n--;
+        memmove(id + at + 1, id + at + 2, (n - at - 1) * sizeof *id);
+    }
+}
+
 static bool less(const struct cand *a, const struct cand *b)
 {
     return a->rank != b->rank ? a->rank < b->rank : a->pos < b->pos;
@@ -430,7 +450,9 @@ static rad_status merge_piece(const struct rad_tokenizer *t, struct radi_mscratc
     if (!y.id)
         return rad_fail(err, RAD_E_NOMEM, "out of memory for a piece of %zu bytes", n);
     symbols_of(t, s, n, &y);
-    if (y.n > SHORT)
+    if (ms->plain && y.n <= NAIVE)
+        y.n = merge_naive(t->bpe, y.id, y.n);
+    else if (y.n > SHORT)
         RAD_TRY(merge_heap(t->bpe, ms, y.id, &y.n, err));
     else
         y.n = merge_scan(t->bpe, y.id, y.n);
@@ -458,9 +480,9 @@ static rad_status encode_piece(const struct rad_tokenizer *t, struct radi_mscrat
     uint64_t h = radi_tok_hash(s, n);
     int32_t whole = p->affix && !(t->spec.model & RADI_TOKM_IGNORE_MERGES)
                         ? -1 : radi_vmap_get_hashed(&t->by_key, t->key, s, n, h);
-    if (whole >= 0) {
-        if (t->spec.model & RADI_TOKM_IGNORE_MERGES)
-            return radi_ids_add(out, whole, err);
+    if (whole >= 0 && (t->spec.model & RADI_TOKM_IGNORE_MERGES))
+        return radi_ids_add(out, whole, err);
+    if (whole >= 0 && !ms->plain) {
         uint8_t self = __atomic_load_n(&p->self[whole], __ATOMIC_RELAXED);
         if (!self) {
             RAD_TRY(merge_piece(t, ms, s, n, &ids, &count, err));
@@ -496,7 +518,7 @@ void radi_bpe_want_cache(struct radi_mscratch *m)
 rad_status radi_bpe_encode(const struct rad_tokenizer *t, struct radi_mscratch *m, const char *s,
                            size_t n, struct rad_ids *out, struct rad_err *err)
 {
-    if (!t->bpe->safe_meta)
+    if (!t->bpe->safe_meta || m->plain)
         return encode_piece(t, m, s, n, out, err);
     /* Cut where a U+2581 follows something else: no merge crosses, so the parts
      * merge alone as they do together. */
