@@ -59,6 +59,11 @@ t_check_tok_check_SOURCES = t/check/tok-check.c
 t_check_tok_check_CPPFLAGS = $(check_cppflags) $(CJSON_CFLAGS) $(PCRE2_CFLAGS)
 t_check_tok_check_LDADD = librad/libradi.la
 TESTS += t/check/tok-check
+check_PROGRAMS += t/check/quant-check
+t_check_quant_check_SOURCES = t/check/quant-check.c $(quant_sources)
+t_check_quant_check_CPPFLAGS = $(check_cppflags)
+t_check_quant_check_LDADD = librad/libradi.la
+TESTS += t/check/quant-check
 
 # ---- the machinery
 check_cppflags = $(AM_CPPFLAGS) -I$(top_srcdir)/t/lib
