@@ -111,3 +111,15 @@ each_tokenizer() {
     run_fail 1 rad-tokcheck --hf-dir . "$T/qwen3" c
     has "$output" "1 corpora, 1 differences"
 }
+
+@test "tokenizer: every pre-tokeniser name of GGUF compiles" {
+    each_tokenizer
+    need_fixtures golden/unpack.sh
+    sh "$FIXTURES/golden/unpack.sh" "$TMP/g" tok-bpe3 >/dev/null
+    for name in default llama3 dbrx gpt-2 roberta-bpe qwen2 qwen35 starcoder falcon deepseek-v3 \
+        deepseek-llm deepseek-coder gpt-4o tekken kimi-k2 minicpm5 bailingmoe seed-coder bloom \
+        viking smollm command-r; do
+        run_split "$CHECK" gguf "$TMP/g/tok-bpe3" "$name"
+        [ "$status" -le 1 ] || { show_run "$name"; false; }
+    done
+}

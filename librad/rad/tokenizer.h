@@ -121,7 +121,7 @@ rad_status rad_tokenizer_piece(const struct rad_tokenizer *t, int32_t id,
 /* -1 when the tokenizer has none. */
 int32_t rad_tokenizer_bos(const struct rad_tokenizer *t);
 int32_t rad_tokenizer_eos(const struct rad_tokenizer *t);
-int32_t rad_tokenizer_eot(const struct rad_tokenizer *t);      /* end of turn; eos if not told apart */
+int32_t rad_tokenizer_eot(const struct rad_tokenizer *t);      /* of a turn; else eos */
 int32_t rad_tokenizer_pad(const struct rad_tokenizer *t);
 int32_t rad_tokenizer_unk(const struct rad_tokenizer *t);
 int32_t rad_tokenizer_sep(const struct rad_tokenizer *t);

@@ -69,7 +69,8 @@ struct import {
     "\\x{104FB}\\x{10C80}-\\x{10CB2}\\x{10CC0}-\\x{10CF2}\\x{118A0}-\\x{118DF}\\x{1E900}-" \
     "\\x{1E943}" \
     "]+"
-#define DS_MARKS "\\s?[!-/:-~\\x{FF01}-\\x{FF0F}\\x{FF1A}-\\x{FF5E}\\x{2018}-\\x{201F}\\x{3000}-\\x{3002}]+"
+#define DS_MARKS "\\s?[!-/:-~\\x{FF01}-\\x{FF0F}" \
+    "\\x{FF1A}-\\x{FF5E}\\x{2018}-\\x{201F}\\x{3000}-\\x{3002}]+"
 #define BLOOM " ?[^(\\s|.,!?\xe2\x80\xa6\xe3\x80\x82\xef\xbc\x8c\xe3\x80\x81\xe0\xa5\xa4" \
     "\xdb\x94\xd8\x8c)]+"
 
@@ -87,12 +88,15 @@ static const struct pre {
       "jina-v5-nano", IGNORE | BOS,
       { LLAMA3 } },
     { "dbrx smaug-bpe glm4 chatglm-bpe", 0, { LLAMA3 } },
-    { "gpt-2 phi-2 jina-es jina-de gigachat jina-v2-es jina-v2-de a.x-4.0 mellum modern-bert mpt olmo "
+    { "gpt-2 phi-2 jina-es jina-de gigachat jina-v2-es jina-v2-de a.x-4.0 mellum modern-bert mpt "
+      "olmo "
       "jais trillion granite-docling exaone4", 0, { GPT2 } },
     { "jina-v1-en jina-v2-code roberta-bpe", SEP, { GPT2 } },
-    { "qwen2 deepseek-r1-qwen kormo f2llmv2 stablelm2 megrez hunyuan solar-open grok-2", 0, { QWEN2 } },
+    { "qwen2 deepseek-r1-qwen kormo f2llmv2 stablelm2 megrez hunyuan solar-open grok-2", 0,
+      { QWEN2 } },
     { "qwen35", 0, { QWEN35 } },
-    { "starcoder refact command-r smollm codeshell exaone minerva-7b mellum2", 0, { "\\p{N}", GPT2 } },
+    { "starcoder refact command-r smollm codeshell exaone minerva-7b mellum2", 0,
+      { "\\p{N}", GPT2 } },
     { "falcon", 0, { "[\\p{P}\\$\\+<=>\\^~\\|`]+", GPT2, "[0-9][0-9][0-9]" } },
     { "deepseek-v3 hunyuan-dense joyai-llm", 0, { "\\p{N}{1,3}", DS_CJK, DS3 } },
     { "deepseek-llm", 0, { "[\r\n]", DS_CASED, DS_MARKS, "\\s+$", DS_EAST, "\\p{N}+" } },
@@ -102,7 +106,8 @@ static const struct pre {
     { "kimi-k2", 0, { KIMI } },
     { "minicpm5", IGNORE, { "\\p{N}{1,3}", NOCASE "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}+|"
       " ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|" TAIL } },
-    { "bailingmoe bailingmoe2 llada-moe", 0, { "'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}+|"
+    { "bailingmoe bailingmoe2 llada-moe", 0,
+      { "'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}+|"
       "\\p{N}| ?[^\\s\\p{L}\\p{N}]++[\\r\\n]*|\\s*[\\r\\n]|\\s+(?!\\S)|\\s+" } },
     { "seed-coder", 0, { NOCASE "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1}|"
       " ?[^\\s\\p{L}\\p{N}\r\n]+|\\s*[\r\n]+|\\s+(?!\\S)|\\s+" } },

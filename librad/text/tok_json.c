@@ -95,8 +95,9 @@ static rad_status merge_part(struct import *im, size_t i, const char *p, size_t 
 {
     int32_t id = radi_vmap_get(&im->by_text, im->s.text, p, n);
     if (!n || id < 0)
-        return rad_fail(im->err, RAD_E_FORMAT, "merge %zu: its part '%.*s' is not in the vocabulary",
-                        i, (int)RADI_MIN(n, (size_t)60), p);
+        return rad_fail(im->err, RAD_E_FORMAT,
+                        "merge %zu: its part '%.*s' is not in the vocabulary", i,
+                        (int)RADI_MIN(n, (size_t)60), p);
     *out = (uint32_t)id;
     return RAD_OK;
 }
@@ -321,8 +322,9 @@ static rad_status added_decoder(struct import *im, const cJSON *obj)
         if (find(im, c->valuestring) >= 0)
             continue;
         if ((size_t)id < im->s.n_tokens && im->s.text[id].s) {
-            rad_log(RAD_LOG_WARN, "tok", "tokenizer_config gives token %lld twice: '%s' is left out",
-                    (long long)id, c->valuestring);
+            rad_log(RAD_LOG_WARN, "tok",
+                    "tokenizer_config gives token %lld twice: '%s' is left out", (long long)id,
+                    c->valuestring);
             continue;
         }
         RAD_TRY(add_token(im, a, (int32_t)id));

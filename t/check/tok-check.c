@@ -43,7 +43,8 @@ static void die(const char *what)
 static const uint32_t points[] = {
     'a', 'b', 'Z', 'S', 's', 't', 'r', 'e', 'E', 'v', 'm', 'L', 'l', 'd', '\'', '\'', '0', '7',
     ' ', ' ', ' ', '\n', '\r', '\t', 0x0b, 0x0c, 0x85, 0xa0, 0x180e, 0x2003, 0x2028, 0x3000, 0x200b,
-    '!', '"', '#', '$', '/', '_', '-', '.', '<', '=', '^', '|', '~', '`', '\\', '[', ']', 0, 1, 0x7f,
+    '!', '"', '#', '$', '/', '_', '-', '.', '<', '=', '^', '|', '~', '`', '\\', '[', ']',
+    0, 1, 0x7f,
     0xe9, 0xc9, 0xdf, 0x17f, 0x1c5, 0x2b0, 0x301, 0x308, 0x903, 0x20dd, 0x5d0, 0x627, 0x915,
     0x4e00, 0x9fa5, 0x9fa6, 0x3042, 0x30a2, 0x30ff, 0x3100, 0xac00, 0xb2, 0xbd, 0x2160, 0x663,
     0x2019, 0x3001, 0x20ac, 0x2211, 0x2603, 0x1f642, 0x1f3fd, 0x200d, 0xfeff, 0xe000, 0x10400,
@@ -180,7 +181,8 @@ static void pre_tokenisers(void)
 static void added(void)
 {
     struct rad_tokenizer *t = from_text(
-        "{\"model\":{\"type\":\"WordPiece\",\"unk_token\":\"?\",\"vocab\":{\"?\":0,\"a\":1,\"b\":2}},"
+        "{\"model\":{\"type\":\"WordPiece\",\"unk_token\":\"?\",\"vocab\":"
+        "{\"?\":0,\"a\":1,\"b\":2}},"
         "\"normalizer\":{\"type\":\"Lowercase\"},\"pre_tokenizer\":{\"type\":\"WhitespaceSplit\"},"
         "\"added_tokens\":["
         "{\"id\":10,\"content\":\"<x>\",\"special\":true,\"normalized\":false},"
