@@ -39,9 +39,12 @@ static const struct cmd_opt opt[] = {
 static const struct cmd cmd = {
     .name = "rad-tokcheck",
     .about = "check a tokenizer against its reference, and time it",
-    .usage = "[-qv] [--json] [--hf-dir DIR] [--user] TOKENIZER CORPUS...\n"
-             "[-qv] [--json] TOKENIZER\n"
-             "[-qv] [--json] [--vectors FILE] [--decode-vectors FILE] [--certificate] TOKENIZER",
+    .usage = "[-qv] [--json] [--hf-dir=DIR] [--no-ref] [--user] [--add-special] [--turns=N] "
+             "[--repeat=N] [--context=N] TOKENIZER CORPUS...\n"
+             "[-qv] [--json] [--user] [--add-special] TOKENIZER\n"
+             "[-qv] [--json] [--all] [--user] [--add-special] [--vectors=FILE] "
+             "[--decode-vectors=FILE] TOKENIZER\n"
+             "[-qv] [--json] --certificate TOKENIZER",
     .opt = opt,
 };
 

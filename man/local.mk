@@ -1,3 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
 dist_man_MANS += man/rad-ops.7
 dist_man_MANS += man/rad-info.1 man/rad.5 man/rad-recipe.5
+dist_man_MANS += man/rad-tokcheck.1
