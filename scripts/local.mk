@@ -1,2 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 EXTRA_DIST += scripts/lint scripts/mkcomplete
+EXTRA_DIST += scripts/bench-tokenizer
