@@ -106,11 +106,11 @@ EXTRA_DIST += $(bats_tests) t/lib/common.bash t/lib/tap.h t/stage-home t/run-bat
 
 # ---- fuzz targets: no file system, one source each
 fuzz_sources = t/fuzz/fuzz-ckpt.h t/fuzz/fuzz-gguf.c t/fuzz/fuzz-safetensors.c \
-	 t/fuzz/fuzz-json.c t/fuzz/fuzz-container.c
+	 t/fuzz/fuzz-json.c t/fuzz/fuzz-tokenizer.c t/fuzz/fuzz-container.c
 EXTRA_DIST += $(fuzz_sources)
 if FUZZERS
 noinst_PROGRAMS += t/fuzz/fuzz-json
-t_fuzz_fuzz_json_SOURCES = t/fuzz/fuzz-json.c
+t_fuzz_fuzz_json_SOURCES = t/fuzz/fuzz-json.c t/fuzz/fuzz-tokenizer.c
 t_fuzz_fuzz_json_CPPFLAGS = $(check_cppflags) $(CJSON_CFLAGS)
 t_fuzz_fuzz_json_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
 t_fuzz_fuzz_json_LDADD = librad/libradi.la
