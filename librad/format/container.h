@@ -149,6 +149,7 @@ struct rad_model {
     struct rad_profile_row *profile;
     bool has_integrity;
     struct rad_integrity integrity;
+    _Atomic(void *) build_meta;  /* plan/meta.c: one block, made when first asked */
 };
 
 /* container_check.c: the rules about records that refer to each other. */

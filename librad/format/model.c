@@ -22,6 +22,7 @@ void rad_model_unref(struct rad_model *m)
     radi_map_free(m->weight_index);
     radi_free(m->group);
     radi_free(m->profile);
+    radi_free(atomic_load(&m->build_meta));
     if (m->map.data)
         radi_filemap_close(&m->map);
     radi_free(m->copy);
