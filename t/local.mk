@@ -110,10 +110,15 @@ fuzz_sources = t/fuzz/fuzz-ckpt.h t/fuzz/fuzz-gguf.c t/fuzz/fuzz-safetensors.c \
 EXTRA_DIST += $(fuzz_sources)
 if FUZZERS
 noinst_PROGRAMS += t/fuzz/fuzz-json
-t_fuzz_fuzz_json_SOURCES = t/fuzz/fuzz-json.c t/fuzz/fuzz-tokenizer.c
+t_fuzz_fuzz_json_SOURCES = t/fuzz/fuzz-json.c
 t_fuzz_fuzz_json_CPPFLAGS = $(check_cppflags) $(CJSON_CFLAGS)
 t_fuzz_fuzz_json_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
 t_fuzz_fuzz_json_LDADD = librad/libradi.la
+noinst_PROGRAMS += t/fuzz/fuzz-tokenizer
+t_fuzz_fuzz_tokenizer_SOURCES = t/fuzz/fuzz-tokenizer.c
+t_fuzz_fuzz_tokenizer_CPPFLAGS = $(check_cppflags)
+t_fuzz_fuzz_tokenizer_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
+t_fuzz_fuzz_tokenizer_LDADD = librad/libradi.la
 noinst_PROGRAMS += t/fuzz/fuzz-container
 t_fuzz_fuzz_container_SOURCES = t/fuzz/fuzz-container.c
 t_fuzz_fuzz_container_CPPFLAGS = $(check_cppflags)
