@@ -186,9 +186,9 @@ static rad_status load_kind(struct rad_plugins *p, const char *sub, RadPluginKin
         if (st)
             break;
         if (x.info()->kind != (int32_t)kind) {
-            dlclose(dl);
             st = rad_fail(err, RAD_E_FORMAT, "'%s': plugin of kind %d, want %d in '%s'",
                           f.v[i].path, x.info()->kind, (int)kind, sub);
+            dlclose(dl);
             break;
         }
         st = radi_plugins_add(p, f.v[i].path, &x, dl, err);

@@ -88,10 +88,11 @@ rad_status rad_plugins_add_file(struct rad_plugins *p, const char *path, struct 
     struct radi_exports x;
     void *dl;
     RAD_TRY(radi_load_file(path, &x, &dl, err));
-    if (x.info()->kind != RAD_PLUGIN_KERNEL) {
+    int32_t kind = x.info()->kind;
+    if (kind != RAD_PLUGIN_KERNEL) {
         dlclose(dl);
         return rad_fail(err, RAD_E_FORMAT, "'%s': plugin of kind %d, want a kernel library", path,
-                        x.info()->kind);
+                        kind);
     }
     RAD_TRY(radi_plugins_add(p, path, &x, dl, err));
     return radi_plugins_settle(p, err);
