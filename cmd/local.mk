@@ -18,3 +18,8 @@ cmd_rad_tokcheck_SOURCES = cmd/rad-tokcheck.c
 cmd_rad_tokcheck_CPPFLAGS = $(AM_CPPFLAGS) $(CJSON_CFLAGS)
 cmd_rad_tokcheck_LDADD = $(cmd_ldadd) $(CJSON_LIBS)
 cmd_rad_tokcheck_LDFLAGS = $(cmd_rad_info_LDFLAGS)
+
+bin_PROGRAMS += cmd/rad-schemas
+cmd_rad_schemas_SOURCES = cmd/rad-schemas.c
+cmd_rad_schemas_LDADD = $(cmd_ldadd)
+cmd_rad_schemas_LDFLAGS = $(cmd_rad_info_LDFLAGS)
