@@ -2,3 +2,4 @@
 EXTRA_DIST += scripts/lint scripts/mkcomplete
 EXTRA_DIST += scripts/bench-tokenizer
 EXTRA_DIST += scripts/lib.sh scripts/check scripts/quickstart scripts/fuzz .ci/run
+EXTRA_DIST += scripts/golden

@@ -9,7 +9,8 @@ bats_tests = \
 	t/10-container.bats \
 	t/12-ckpt.bats \
 	t/20-tokenizer.bats \
-	t/40-ref.bats
+	t/40-ref.bats \
+	t/52-lab.bats
 
 check_PROGRAMS += t/check/base-check t/check/json-check
 t_check_base_check_SOURCES = t/check/base-check.c
@@ -43,6 +44,7 @@ t_check_ckpt_check_CPPFLAGS = $(check_cppflags)
 t_check_ckpt_check_LDADD = librad/libradi.la
 TESTS += t/check/ckpt-check
 EXTRA_DIST += t/golden/enc
+EXTRA_DIST += t/golden/lab t/plans
 
 # Tests that scripts/check runs under TSan too.
 threaded_tests = t/check/base-check t/check/engine-check
@@ -64,6 +66,15 @@ t_check_quant_check_SOURCES = t/check/quant-check.c $(quant_sources)
 t_check_quant_check_CPPFLAGS = $(check_cppflags)
 t_check_quant_check_LDADD = librad/libradi.la
 TESTS += t/check/quant-check
+check_PROGRAMS += t/check/lab-check t/helper/lab-probe
+t_check_lab_check_SOURCES = t/check/lab-check.c t/check/lab-fake.c t/check/lab-fake.h \
+	arch/common/graph.c
+t_check_lab_check_CPPFLAGS = $(check_cppflags) $(CJSON_CFLAGS) -I$(top_srcdir)/arch/common
+t_check_lab_check_LDADD = librad/libradi.la
+t_helper_lab_probe_SOURCES = t/helper/lab-probe.c
+t_helper_lab_probe_CPPFLAGS = $(check_cppflags)
+t_helper_lab_probe_LDADD = librad/libradi.la
+TESTS += t/check/lab-check
 
 # ---- the machinery
 check_cppflags = $(AM_CPPFLAGS) -I$(top_srcdir)/t/lib

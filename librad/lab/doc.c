@@ -287,6 +287,7 @@ rad_status lab_params_use(const struct lab_at *at, struct lab_param *p, int n, c
 rad_status lab_param_check(const struct lab_param *p, struct lab_val *v, struct rad_err *err)
 {
     struct radi_str s = { 0 };
+    rad_status st = RAD_E_FORMAT;
     bool ok = v->t == p->type;
     double x;
 
@@ -298,6 +299,7 @@ rad_status lab_param_check(const struct lab_param *p, struct lab_val *v, struct 
         ok = false;
         for (size_t i = 0; i < p->n_oneof; i++)
             ok = ok || lab_val_eq(v, &p->oneof[i]);
+        st = RAD_E_UNSUPPORTED;
     }
     if (ok && lab_val_num(v, &x))
         ok = (p->above ? x > p->min : x >= p->min) && x <= p->max && isfinite(x);
@@ -314,9 +316,9 @@ rad_status lab_param_check(const struct lab_param *p, struct lab_val *v, struct 
         radi_str_addf(&s, " %s %.17g", p->above ? "above" : "from", p->min);
     if (isfinite(p->max))
         radi_str_addf(&s, " to %.17g", p->max);
-    rad_fail(err, RAD_E_FORMAT, "%s", s.s ? s.s : "out of memory");
+    rad_fail(err, st, "%s", s.s ? s.s : "out of memory");
     radi_str_release(&s);
-    return RAD_E_FORMAT;
+    return st;
 }
 
 /* ---- checks */

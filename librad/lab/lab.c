@@ -62,40 +62,62 @@ static rad_status list(struct rad_lab *lab, const char *home, size_t home_len, c
     return st;
 }
 
-static rad_status read_doc(struct rad_lab *lab, const struct name *f, struct lab_doc **out,
-                           struct rad_err *err)
+static rad_status doc_of(struct rad_lab *lab, const char *path, const char *stem, const char *text,
+                         size_t n, struct lab_doc **out, struct rad_err *err)
 {
     struct lab_doc *d = radi_arena_alloc(&lab->arena, sizeof(*d));
-    char *text;
-    size_t n;
 
     if (!d)
         return rad_fail(err, RAD_E_NOMEM, "out of memory");
-    RAD_TRY(radi_read_text(f->path, MAX_FILE, &text, &n, err));
     rad_status st = radi_json_parse(text, n, MAX_FILE, RADI_JSON_COMMENTS, &d->json, err);
-    radi_free(text);
     if (st)
-        return rad_fail_in(err, st, "'%s'", f->path);
-    d->path = f->path;
-    d->name = f->stem;
+        return rad_fail_in(err, st, "'%s'", path);
+    d->path = path;
+    d->name = stem;
     *out = d;
     return RAD_OK;
 }
 
-static bool is_fragment(const struct lab_doc *d)
+/* Documents of one kind in the order they are parsed. */
+struct queue {
+    struct lab_doc *first, **tail;
+};
+
+/* Fragments of maps are kept apart: all are known before the first map. */
+static void queue_add(struct rad_lab *lab, struct queue *q, struct lab_doc *d)
 {
-    return cJSON_IsTrue(radi_json_get(d->json, "fragment"));
+    if (cJSON_IsTrue(radi_json_get(d->json, "fragment"))) {
+        d->next = lab->fragments;
+        lab->fragments = d;
+        return;
+    }
+    *q->tail = d;
+    q->tail = &d->next;
 }
 
 typedef rad_status parse_fn(struct rad_lab *, struct lab_doc *, struct rad_err *);
 
-/* All files of one kind, in the order of their names. Fragments of maps are
- * all known before the first map. */
+/* The lab owns every document from here, whatever becomes of it. */
+static rad_status queue_parse(struct rad_lab *lab, struct queue *q, rad_status st,
+                              parse_fn *parse, struct rad_err *err)
+{
+    while (q->first) {
+        struct lab_doc *d = q->first;
+        q->first = d->next;
+        d->next = lab->docs;
+        lab->docs = d;
+        if (!st)
+            st = parse(lab, d, err);
+    }
+    return st;
+}
+
+/* All files of one kind, in the order of their names. */
 static rad_status read_kind(struct rad_lab *lab, const char *home, const char *kind,
                             parse_fn *parse, struct rad_err *err)
 {
     struct name *f = radi_calloc(MAX_FILES, sizeof(*f));
-    struct lab_doc *first = NULL, **tail = &first;
+    struct queue q = { NULL, &q.first };
     rad_status st = f ? RAD_OK : rad_fail(err, RAD_E_NOMEM, "out of memory");
     int n = 0;
 
@@ -109,27 +131,17 @@ static rad_status read_kind(struct rad_lab *lab, const char *home, const char *k
         qsort(f, (size_t)n, sizeof(*f), by_stem);
     for (int i = 0; !st && i < n; i++) {
         struct lab_doc *d = NULL;
-        st = read_doc(lab, &f[i], &d, err);
-        if (st)
-            break;
-        if (is_fragment(d)) {
-            d->next = lab->fragments;
-            lab->fragments = d;
-        } else {
-            *tail = d;
-            tail = &d->next;
-        }
-    }
-    while (first) {                     /* the lab owns every document from here */
-        struct lab_doc *d = first;
-        first = d->next;
-        d->next = lab->docs;
-        lab->docs = d;
+        char *text = NULL;
+        size_t len;
+        st = radi_read_text(f[i].path, MAX_FILE, &text, &len, err);
         if (!st)
-            st = parse(lab, d, err);
+            st = doc_of(lab, f[i].path, f[i].stem, text, len, &d, err);
+        radi_free(text);
+        if (!st)
+            queue_add(lab, &q, d);
     }
     radi_free(f);
-    return st;
+    return queue_parse(lab, &q, st, parse, err);
 }
 
 /* ---- what is claimed */
@@ -173,32 +185,71 @@ static rad_status pairs(struct rad_lab *lab, struct rad_err *err)
     return RAD_OK;
 }
 
+static rad_status begin(struct rad_lab **out, struct rad_err *err)
+{
+    *out = radi_calloc(1, sizeof(**out));
+    if (!*out)
+        return rad_fail(err, RAD_E_NOMEM, "out of memory");
+    radi_arena_init(&(*out)->arena, 256u << 20);
+    return RAD_OK;
+}
+
+static rad_status finish(struct rad_lab *lab, rad_status st, struct rad_lab **out,
+                         struct rad_err *err)
+{
+    *out = NULL;
+    if (!st)
+        st = pairs(lab, err);
+    if (st)
+        rad_lab_free(lab);
+    else
+        *out = lab;
+    return st;
+}
+
+static const struct {
+    const char *folder;
+    parse_fn *parse;
+} kind[] = { { "blocks", lab_block_parse }, { "circuits", lab_circuit_parse },
+             { "maps", lab_map_parse } };
+
 rad_status rad_lab_open(const char *home, struct rad_lab **out, struct rad_err *err)
 {
-    struct rad_lab *lab = radi_calloc(1, sizeof(*lab));
-    rad_status st;
+    struct rad_lab *lab;
+    rad_status st = begin(&lab, err);
 
     *out = NULL;
-    if (!lab)
-        return rad_fail(err, RAD_E_NOMEM, "out of memory");
-    radi_arena_init(&lab->arena, 256u << 20);
+    RAD_TRY(st);
     if (!home)
         home = getenv("RADIANCE_HOME");
     if (!home || !*home)
         home = RAD_PKGDATADIR;
-    st = read_kind(lab, home, "blocks", lab_block_parse, err);
-    if (!st)
-        st = read_kind(lab, home, "circuits", lab_circuit_parse, err);
-    if (!st)
-        st = read_kind(lab, home, "maps", lab_map_parse, err);
-    if (!st)
-        st = pairs(lab, err);
-    if (st) {
-        rad_lab_free(lab);
-        return st;
+    for (size_t i = 0; !st && i < RADI_COUNT(kind); i++)
+        st = read_kind(lab, home, kind[i].folder, kind[i].parse, err);
+    return finish(lab, st, out, err);
+}
+
+rad_status lab_open_texts(const struct lab_text *t, int n, struct rad_lab **out,
+                          struct rad_err *err)
+{
+    struct rad_lab *lab;
+    rad_status st = begin(&lab, err);
+
+    *out = NULL;
+    RAD_TRY(st);
+    for (size_t k = 0; k < RADI_COUNT(kind); k++) {
+        struct queue q = { NULL, &q.first };
+        for (int i = 0; !st && i < n; i++) {
+            struct lab_doc *d = NULL;
+            if (strcmp(t[i].folder, kind[k].folder))
+                continue;
+            st = doc_of(lab, t[i].name, t[i].name, t[i].text, t[i].n, &d, err);
+            if (!st)
+                queue_add(lab, &q, d);
+        }
+        st = queue_parse(lab, &q, st, kind[k].parse, err);
     }
-    *out = lab;
-    return RAD_OK;
+    return finish(lab, st, out, err);
 }
 
 void rad_lab_free(struct rad_lab *lab)

@@ -324,6 +324,14 @@ struct rad_lab {
     int n_pairs;
 };
 
+/* The same lab from texts in memory; names are borrowed. For tests. */
+struct lab_text {
+    const char *folder, *name, *text;    /* folder: "blocks", "circuits", "maps" */
+    size_t n;
+};
+rad_status lab_open_texts(const struct lab_text *t, int n, struct rad_lab **out,
+                          struct rad_err *err);
+
 rad_status lab_block_parse(struct rad_lab *lab, struct lab_doc *doc, struct rad_err *err);
 rad_status lab_circuit_parse(struct rad_lab *lab, struct lab_doc *doc, struct rad_err *err);
 rad_status lab_map_parse(struct rad_lab *lab, struct lab_doc *doc, struct rad_err *err);

@@ -122,7 +122,7 @@ static rad_status link_entries(struct lp *p, struct rad_err *err)
             if (!strcmp(m->circuit->face[k]->name, e->name))
                 e->param = m->circuit->face[k];
         if (!e->let && !e->param)
-            return lab_at_fail(&at, err, "neither circuit '%s' nor its blocks have such a parameter",
+            return lab_at_fail(&at, err, "no parameter of circuit '%s' or of its blocks",
                                m->circuit->name);
         if (!strcmp(e->name, "n_layers") && e->per_layer)
             return lab_at_fail(&at, err, "may not depend on the layer");

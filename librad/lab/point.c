@@ -379,19 +379,22 @@ static rad_status missing(struct run *r)
     return RAD_OK;
 }
 
+/* Every entry; n_layers before all else, and checks before the values whose
+ * errors would speak of parameters where a check speaks of keys. */
 static rad_status values(struct run *r)
 {
     struct rad_lab_point *p = r->p;
     struct lab_val v;
 
     r->layer = -1;
-    for (int pass = 0; pass < 2; pass++)        /* n_layers before all else */
-        for (int i = 0; i < r->m->n_entries; i++)
-            if ((strcmp(r->m->entry[i].name, "n_layers") == 0) == (pass == 0)) {
-                RAD_TRY(entry_value(r, (size_t)i, &v));
-                if (pass == 0)
-                    p->n_layers = v.i;
-            }
+    for (int i = 0; i < r->m->n_entries; i++)
+        if (!strcmp(r->m->entry[i].name, "n_layers")) {
+            RAD_TRY(entry_value(r, (size_t)i, &v));
+            p->n_layers = v.i;
+        }
+    RAD_TRY(checks(r, false));
+    for (int i = 0; i < r->m->n_entries; i++)
+        RAD_TRY(entry_value(r, (size_t)i, &v));
     p->quant = "";
     for (int i = 0; i < r->m->n_entries; i++)
         if (r->m->entry[i].let && !strcmp(r->m->entry[i].name, "quant") &&
@@ -463,8 +466,7 @@ static rad_status run_map(const struct rad_lab *lab, struct rad_lab_point *p, st
     RAD_TRY(missing(&r));
     RAD_TRY(lengths(&r));
     RAD_TRY(checks(&r, true));
-    RAD_TRY(values(&r));
-    return checks(&r, false);
+    return values(&r);
 }
 
 rad_status lab_point_eval(struct rad_lab_point *p, const struct lab_ex *e, int64_t layer,

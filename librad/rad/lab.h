@@ -60,7 +60,8 @@ void rad_lab_point_info(const struct rad_lab_point *p, struct rad_lab_point_info
 void rad_lab_point_meta(const struct rad_lab_point *p, RadModelMeta *out);
 /* Parameters (scalars, and one array per per-layer vector), ignored keys with
  * their reasons. Caller frees with free(). */
-rad_status rad_lab_point_json(const struct rad_lab_point *p, char **out, struct rad_err *err) RAD_MUSTCHECK;
+rad_status rad_lab_point_json(const struct rad_lab_point *p, char **out,
+                              struct rad_err *err) RAD_MUSTCHECK;
 
 /* ---- graphs */
 /* Strings that only a deployment can fill: "$act" and "$kv" (type names),
