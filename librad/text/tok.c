@@ -105,6 +105,38 @@ static int by_id(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+static size_t chars(const struct radi_tstr *s)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < s->n; i++)
+        n += ((uint8_t)s->s[i] & 0xc0) != 0x80;
+    return n;
+}
+
+/* Drops what is told but makes no difference, so that the usual tokenizers need
+ * nothing that the plain vocab section cannot say. */
+static void simplify(struct radi_tok_spec *s)
+{
+    bool byte[256] = { false };
+    size_t bytes = 0;
+    if (s->kind != RAD_TOK_BPE)
+        return;
+    for (size_t i = 0; s->byte_fallback && i < s->n_tokens; i++) {
+        int b = radi_byte_token(s->text[i].s ? s->text[i].s : "", s->text[i].n);
+        if (b >= 0 && !byte[b]) {
+            byte[b] = true;
+            bytes++;
+        }
+    }
+    if (bytes == 256)        /* no character is ever unknown */
+        s->model &= ~(unsigned)RADI_TOKM_FUSE_UNK;
+    /* The model looks up single characters and nothing longer. */
+    if (!(s->model & RADI_TOKM_IGNORE_MERGES) && !s->sub_prefix.n && !s->end_suffix.n)
+        for (size_t i = 0; i < s->n_added; i++)
+            if (chars(&s->text[s->added[i].id]) > 1)
+                s->added[i].flags |= RADI_ADDED_OUTSIDE;
+}
+
 static rad_status check_spec(struct radi_tok_spec *s, struct rad_err *err)
 {
     if (s->kind < RAD_TOK_BPE || s->kind > RAD_TOK_WORDPIECE)
@@ -137,6 +169,7 @@ static rad_status check_spec(struct radi_tok_spec *s, struct rad_err *err)
     for (size_t i = 0; i < s->n_tokens; i++)
         if (s->text[i].s && !radi_utf8_valid(s->text[i].s, s->text[i].n))
             return rad_fail(err, RAD_E_FORMAT, "token %zu: its text is not UTF-8", i);
+    simplify(s);
     if (s->eos >= 0)
         RAD_TRY(radi_idlist_add(&s->eog, s->eos, err));
     if (s->eot < 0)

@@ -5,6 +5,7 @@
 #include "config.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include <rad/ckpt.h>
 
@@ -295,6 +296,49 @@ static rad_status read_merges(struct import *im)
     return st;
 }
 
+struct made {
+    float score;
+    uint32_t id;             /* of the result */
+    uint32_t pair[2];
+};
+static int by_rank(const void *x, const void *y)
+{
+    const struct made *a = x, *b = y;
+    if (a->score != b->score)
+        return a->score > b->score ? -1 : 1;
+    return a->id < b->id ? -1 : a->id > b->id;
+}
+
+/* Puts the merges into the order of their results' scores. Only where two
+ * results share a score does the place not say the rank. */
+static rad_status sort_merges(struct import *im)
+{
+    struct radi_tok_spec *s = &im->s;
+    struct made *v = radi_calloc(s->n_merges ? s->n_merges : 1, sizeof *v);
+    struct radi_str cat = { 0 };
+    bool tie = false;
+    for (size_t i = 0; v && i < s->n_merges; i++) {
+        radi_str_clear(&cat);
+        for (int k = 0; k < 2; k++)
+            radi_str_add(&cat, s->text[s->merge[i][k]].s, s->text[s->merge[i][k]].n);
+        int32_t id = cat.failed ? 0 : radi_vmap_get(&im->by_text, s->text, cat.s, cat.len);
+        v[i] = (struct made){ s->score[id], (uint32_t)id, { s->merge[i][0], s->merge[i][1] } };
+    }
+    if (v)
+        qsort(v, s->n_merges, sizeof *v, by_rank);
+    for (size_t i = 0; v && i < s->n_merges; i++) {
+        memcpy(s->merge[i], v[i].pair, sizeof v[i].pair);
+        tie |= i && v[i].id != v[i - 1].id && v[i].score == v[i - 1].score;
+    }
+    rad_status st = !v || cat.failed ? rad_fail(im->err, RAD_E_NOMEM, "out of memory for merges")
+                                     : RAD_OK;
+    if (!tie)
+        s->model &= ~(unsigned)RADI_TOKM_SCORE_RANKS;
+    radi_free(v);
+    radi_str_release(&cat);
+    return st;
+}
+
 /* Every way to make a token of two others; the token's score is the rank, which
  * is what merging by score does. */
 static rad_status derive_merges(struct import *im)
@@ -313,7 +357,7 @@ static rad_status derive_merges(struct import *im)
                 RAD_TRY(add_merge(im, a, b));
         }
     }
-    return RAD_OK;
+    return sort_merges(im);
 }
 
 static rad_status step(struct import *im, uint32_t kind, uint32_t flags, const char *a,
