@@ -51,6 +51,15 @@ each_tokenizer() {
     done
 }
 
+@test "tokenizer: a damaged vocab section is refused or harmless" {
+    need_fixtures golden/unpack.sh
+    sh "$FIXTURES/golden/unpack.sh" "$TMP/g" tok-unigram tok-spm >/dev/null
+    for d in tok-unigram tok-spm; do
+        run_ok "$CHECK" container "$TMP/g/$d" "$TMP/m.rad"
+        run_ok "$CHECK" flip "$TMP/m.rad"
+    done
+}
+
 @test "tokenizer: GGUF metadata of the same vocabulary encodes alike" {
     each_tokenizer
     run_ok "$CHECK" gguf "$T/llama3_1" llama-bpe
@@ -121,5 +130,13 @@ each_tokenizer() {
         viking smollm command-r; do
         run_split "$CHECK" gguf "$TMP/g/tok-bpe3" "$name"
         [ "$status" -le 1 ] || { show_run "$name"; false; }
+    done
+}
+
+@test "tokenizer: the usual ones need no step of our own in the vocab section" {
+    each_tokenizer
+    for d in qwen3 mistral_v1 gpt4o; do
+        run_ok "$CHECK" container "$T/$d" "$TMP/m.rad"
+        has "$output" "own steps: 0" || { echo "$d"; false; }
     done
 }

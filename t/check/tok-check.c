@@ -4,6 +4,7 @@
  *   golden DIR          expected.json of a golden folder: cases, chats, prefixes
  *   llamacpp TOK IN OUT texts and ids of llama.cpp's vocabulary tests
  *   container TOK FILE  the vocab section: write, read back, write again
+ *   flip FILE           each byte of a container's tables changed, one at a time
  *   gguf TOK PRE        the same vocabulary as GGUF metadata
  *   stream TOK          random ids through the streaming detokeniser
  *   long TOK            texts without a space: time and heap stay in proportion
@@ -407,12 +408,63 @@ static int container(const char *tok, const char *file)
         rad_tokenizer_free(t);
         t = u;
     }
+    uint32_t steps, own = 0, kind;
+    uint64_t at;
+    memcpy(&steps, v[0].s + 12, 4);
+    memcpy(&at, v[0].s + 48, 8);
+    for (uint32_t i = 0; i < steps; i++) {
+        memcpy(&kind, v[0].s + at + 32 * (size_t)i, 4);
+        own += kind >= 128;
+        if (kind >= 128)
+            printf("step %u\n", kind);
+    }
+    printf("own steps: %u\n", own);
     if (v[0].len != v[1].len || memcmp(v[0].s, v[1].s, v[0].len))
         report("container", "the second writing");
     rad_tok_text_release(&v[0]);
     rad_tok_text_release(&v[1]);
     rad_tokenizer_free(t);
     return differences > 0;
+}
+
+/* Loads or is refused with words; what loads encodes without harm. */
+static int flip(const char *file)
+{
+    struct radi_filemap f;
+    struct rad_model *m;
+    struct rad_tokenizer *t;
+    int refused = 0, loaded = 0;
+    if (radi_filemap_open(file, 0, &f, &err) || rad_model_open(file, &m, &err))
+        die(file);
+    size_t from = rad_model_info(m)->vocab.offset, to = from + rad_model_info(m)->vocab.bytes;
+    rad_model_unref(m);
+    uint8_t *copy = malloc(f.size);
+    memcpy(copy, f.data, f.size);
+    for (size_t i = from; i < to; i += i < from + 128 ? 1 : 1 + rnd(23)) {
+        copy[i] = (uint8_t)(f.data[i] ^ (1u << rnd(8)));
+        struct rad_err e = { 0 };
+        if (rad_model_open_memory(copy, f.size, &m, &e) == RAD_OK) {
+            if (rad_tokenizer_from_model(m, &t, &e) == RAD_OK) {
+                struct rad_ids ids = { 0 };
+                const char *s = "Hello, world! \xe4\xb8\xad <s> 12";
+                if (rad_tokenizer_encode(t, s, strlen(s), RAD_TOK_ADD_SPECIAL, &ids, &e) &&
+                    !e.text[0])
+                    report("flip", "an encoding without a message");
+                rad_ids_release(&ids);
+                rad_tokenizer_free(t);
+                loaded++;
+            }
+            rad_model_unref(m);
+        }
+        refused += e.code != RAD_OK;
+        if (e.code && !e.text[0])
+            report("flip", "no message");
+        copy[i] = f.data[i];
+    }
+    printf("%d refused, %d loaded\n", refused, loaded);
+    free(copy);
+    radi_filemap_close(&f);
+    return differences || !refused || !loaded;
 }
 
 /* ---- a GGUF of metadata only */
@@ -600,6 +652,8 @@ int main(int argc, char **argv)
         return llamacpp(argv[2], argv[3], argv[4]);
     if (argc == 4 && !strcmp(argv[1], "container"))
         return container(argv[2], argv[3]);
+    if (argc == 3 && !strcmp(argv[1], "flip"))
+        return flip(argv[2]);
     if (argc == 4 && !strcmp(argv[1], "gguf"))
         return gguf(argv[2], argv[3]);
     if (argc == 3 && !strcmp(argv[1], "stream"))
