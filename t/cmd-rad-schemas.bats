@@ -58,15 +58,18 @@ $op
     need_tool jq
     rad-schemas --json "$REF" >s.json
     run_ok jq -r '.plugins[0].ops | map(.op) | join(" ")' s.json
-    [ "$output" = "$(sed -n 's/^RAD_OP(\([a-z0-9_]*\),.*/\1/p' "$SRC/kernels/ref/ops.def" | paste -sd' ')" ]
-    run_ok jq -c '.plugins[0].ops[] | select(.op == "attn_paged") | .params[] | select(.need == "derived")' s.json
+    [ "$output" = "$(sed -n 's/^RAD_OP(\([a-z0-9_]*\),.*/\1/p' "$SRC/kernels/ref/ops.def" |
+        paste -sd' ')" ]
+    run_ok jq -c '.plugins[0].ops[] | select(.op == "attn_paged") | .params[] |
+        select(.need == "derived")' s.json
     [ "$output" = '{"name":"block_size","type":"int","need":"derived"}' ]
     run_ok jq '.conflicts + (.differences | length)' s.json
     [ "$output" = 0 ]
 }
 
 @test "rad-schemas: files that agree are exit 0, whatever the order of parameters" {
-    plugin same.so same "$(silu "${PARAMS#*, *, *, *, }, { \"M\", RAD_PK_RANGE, 1, 0 }" "$OPERANDS")"
+    turned="${PARAMS#*, *, *, *, }, { \"M\", RAD_PK_RANGE, 1, 0 }"
+    plugin same.so same "$(silu "$turned" "$OPERANDS")"
     run_ok rad-schemas "$REF" same.so
     [ "$output" = "1 ops in more than one plugin, 0 disagree" ]
 }

@@ -67,7 +67,8 @@ static struct made make_of(const char *name, const char *options, const RadQuant
         int64_t block = q->row_block(arg, n, w);
         int64_t each = step && block ? step * block : w->rows;
         for (int p = 0; p < m.enc.n_planes; p++) {
-            CHECK(!rad_plane_geom(&m.enc, p, (uint64_t)w->rows, (uint64_t)w->cols, &m.geom[p], NULL));
+            CHECK(!rad_plane_geom(&m.enc, p, (uint64_t)w->rows, (uint64_t)w->cols, &m.geom[p],
+                                  NULL));
             m.plane[p] = calloc(1, m.geom[p].bytes);
         }
         for (int64_t r = 0; r < w->rows && !m.st; r += each) {
@@ -341,7 +342,8 @@ static void search_is_never_worse(void)
         imp[c] = c % 8 == 0 ? 100.0f : 0.01f;
     static const char *const pairs[][2] = {
         { "codes=i3 group=16 scale=f32", "codes=i3 group=16 scale=f32 rule=search" },
-        { "codes=u3 zero=u3 group=16 scale=f32", "codes=u3 zero=u3 group=16 scale=f32 rule=search" },
+        { "codes=u3 zero=u3 group=16 scale=f32",
+          "codes=u3 zero=u3 group=16 scale=f32 rule=search" },
         { "table=nf4 group=16 scale=f32", "table=nf4 group=16 scale=f32 rule=search" },
     };
     for (size_t i = 0; i < 3; i++) {
@@ -461,7 +463,8 @@ static void cast_takes_any_rank(void)
         CHECK_MSG(!m.st && rad_encoding_is_plain(&m.enc, quant_dtype(types[t])), "%s", m.err.text);
         float *y = decoded(&m, 1, 40);
         for (int i = 0; i < 40; i++)
-            CHECK(fabs((double)(x[i] - y[i])) <= eps[t] * fabs((double)x[i]) + (t > 2 ? 0x1p-10 : 0));
+            CHECK(fabs((double)(x[i] - y[i])) <= eps[t] * fabs((double)x[i])
+                                                  + (t > 2 ? 0x1p-10 : 0));
         free(y);
         drop(&m);
         w = weight_of(8, 5);

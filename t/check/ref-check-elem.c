@@ -31,7 +31,8 @@ static void unary_ops(void)
                 for (int64_t c = 0; c < 517; c++) {
                     float want = narrowed(types[t], (float)ops[k].f((double)get(&x, r, c)));
                     CHECK_MSG(near(get(&y, r, c), want, 2, types[t]), "%s(%a) = %a, want %a",
-                              ops[k].op, (double)get(&x, r, c), (double)get(&y, r, c), (double)want);
+                              ops[k].op, (double)get(&x, r, c), (double)get(&y, r, c),
+                              (double)want);
                 }
             o[1] = x.t;                              /* in place */
             CHECK(run_as(ops[k].op, p, 1, o, 2, 3) == RAD_OK);
@@ -135,7 +136,8 @@ static void rmsnorm_rows_and_heads(void)
             CHECK(weight_at(t, 1, n, &w));
             w.t.rank = 1;
             w.t.shape[0] = n;
-            struct buf x = act(types[t], 4, H * n, H * n + 7), y = act(types[t], 4, H * n, H * n + 3);
+            struct buf x = act(types[t], 4, H * n, H * n + 7);
+            struct buf y = act(types[t], 4, H * n, H * n + 3);
             RadTensor o[3] = { x.t, w.t, y.t };
             if (heads == 1)
                 for (int i = 0; i < 3; i += 2) {     /* [T,H,C] */
@@ -157,7 +159,8 @@ static void rmsnorm_rows_and_heads(void)
                         float g = rad_get_f32(w.t.plane[0], types[t], (size_t)c) + (float)wadd;
                         double v = (double)get(&x, r, h * n + c) / sqrt(ss / (double)n + 1e-5)
                             * (double)g;
-                        CHECK(near(get(&y, r, h * n + c), narrowed(types[t], (float)v), 2, types[t]));
+                        float want = narrowed(types[t], (float)v);
+                        CHECK(near(get(&y, r, h * n + c), want, 2, types[t]));
                     }
                 }
             float had = get(&y, 0, 0);
@@ -224,7 +227,8 @@ static void layernorm_bias_is_optional(void)
                     if (bias)
                         v += (double)((const float *)b.t.plane[0])[c];
                     float want = narrowed(types[t], (float)v);
-                    CHECK(fabs((double)(get(&y, r, c) - want)) <= (t ? 0x1p-7 : 1e-6) * (fabs(v) + 1e-3));
+                    double tol = (t ? 0x1p-7 : 1e-6) * (fabs(v) + 1e-3);
+                    CHECK(fabs((double)(get(&y, r, c) - want)) <= tol);
                 }
             }
             drop(&x), drop(&y);

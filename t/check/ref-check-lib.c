@@ -103,7 +103,8 @@ static const struct {
                                         { "scale", RAD_DT_bf16, T, 0, 0 } } },
     { "q4_1", "affine", "", { { "codes", RAD_DT_u4, T, 1, 1 }, { "scale", RAD_DT_f16, T, 1, 32 },
                               { "min", RAD_DT_f16, T, 1, 32 } } },
-    { "q8_0", "affine", "", { { "codes", RAD_DT_i8, T, 1, 1 }, { "scale", RAD_DT_f16, T, 1, 32 } } },
+    { "q8_0", "affine", "", { { "codes", RAD_DT_i8, T, 1, 1 },
+                              { "scale", RAD_DT_f16, T, 1, 32 } } },
     { "zero", "affine", "", { { "codes", RAD_DT_u2, T, 1, 1 }, { "scale", RAD_DT_f16, T, 1, 16 },
                               { "zero", RAD_DT_u8, T, 1, 16 } } },
     { "i3", "affine", "", { { "codes", RAD_DT_i3, T, 1, 1 }, { "scale", RAD_DT_bf16, T, 1, 8 } } },
@@ -219,7 +220,8 @@ void run(const char *op, const RadParam *p, int n, RadTensor *opd, int n_opd, in
         if (i == 0)
             memcpy(first, o->data, bytes);
         else
-            CHECK_MSG(!memcmp(first, o->data, bytes), "%s: %d parts give other bytes", op, parts[i]);
+            CHECK_MSG(!memcmp(first, o->data, bytes), "%s: %d parts give other bytes", op,
+                      parts[i]);
     }
     /* no byte is written by two parts */
     uint8_t *owner = calloc(1, bytes), *now = o->data;
@@ -228,7 +230,8 @@ void run(const char *op, const RadParam *p, int n, RadTensor *opd, int n_opd, in
         launch(op, p, n, opd, n_opd, 3, part);
         for (size_t i = 0; i < bytes; i++)
             if (now[i] != ((uint8_t *)before)[i]) {
-                CHECK_MSG(!owner[i], "%s: parts %d and %d write byte %zu", op, owner[i] - 1, part, i);
+                CHECK_MSG(!owner[i], "%s: parts %d and %d write byte %zu", op, owner[i] - 1, part,
+                          i);
                 owner[i] = (uint8_t)(part + 1);
             }
     }
