@@ -52,8 +52,6 @@ unpack_groups(const uint8_t *p, size_t groups, int B, bool sign, float *out)
         uint64_t w = 0;
 
         memcpy(&w, p, (size_t)B);
-        /* unrolled, the shifts are constants */
-#pragma GCC unroll 8
         for (int k = 0; k < 8; k++) {
             uint32_t v = (uint32_t)(w >> (k * B)) & mask;
 
@@ -306,9 +304,7 @@ static rad_status decode_cols(const struct decoder *d, uint64_t r, uint64_t c, u
             pass(SUB, &d->zero, r, c, n, out);
         for (int i = 0; i < d->n_scale; i++)
             pass(MUL, &d->scale[i], r, c, n, out);
-        if (d->n_min == 1) {
-            pass(SUB, &d->min[0], r, c, n, out);
-        } else if (d->n_min) {
+        if (d->n_min) {
             pass(SET, &d->min[0], r, c, n, m);
             for (int i = 1; i < d->n_min; i++)
                 pass(MUL, &d->min[i], r, c, n, m);
