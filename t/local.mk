@@ -9,6 +9,7 @@ bats_tests = \
 	t/10-container.bats \
 	t/12-ckpt.bats \
 	t/20-tokenizer.bats \
+	t/25-template.bats \
 	t/40-ref.bats \
 	t/52-lab.bats
 
@@ -20,6 +21,12 @@ t_check_json_check_SOURCES = t/check/json-check.c
 t_check_json_check_CPPFLAGS = $(check_cppflags) $(CJSON_CFLAGS)
 t_check_json_check_LDADD = librad/libradi.la
 TESTS += t/check/base-check t/check/json-check
+check_PROGRAMS += t/check/template-check
+t_check_template_check_SOURCES = t/check/template-check.c
+t_check_template_check_CPPFLAGS = $(check_cppflags) $(CJSON_CFLAGS)
+t_check_template_check_LDADD = librad/libradi.la $(CJSON_LIBS)
+TESTS += t/check/template-check
+EXTRA_DIST += t/golden/template-cases.jsonl
 check_PROGRAMS += t/check/encoding-check t/check/container-check
 t_check_encoding_check_SOURCES = t/check/encoding-check.c
 t_check_encoding_check_CPPFLAGS = $(check_cppflags)
@@ -117,9 +124,14 @@ EXTRA_DIST += $(bats_tests) t/lib/common.bash t/lib/tap.h t/stage-home t/run-bat
 
 # ---- fuzz targets: no file system, one source each
 fuzz_sources = t/fuzz/fuzz-ckpt.h t/fuzz/fuzz-gguf.c t/fuzz/fuzz-safetensors.c \
-	 t/fuzz/fuzz-json.c t/fuzz/fuzz-tokenizer.c t/fuzz/fuzz-container.c
+	 t/fuzz/fuzz-template.c t/fuzz/fuzz-json.c t/fuzz/fuzz-tokenizer.c t/fuzz/fuzz-container.c
 EXTRA_DIST += $(fuzz_sources)
 if FUZZERS
+noinst_PROGRAMS += t/fuzz/fuzz-template
+t_fuzz_fuzz_template_SOURCES = t/fuzz/fuzz-template.c
+t_fuzz_fuzz_template_CPPFLAGS = $(check_cppflags)
+t_fuzz_fuzz_template_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
+t_fuzz_fuzz_template_LDADD = librad/libradi.la
 noinst_PROGRAMS += t/fuzz/fuzz-json
 t_fuzz_fuzz_json_SOURCES = t/fuzz/fuzz-json.c
 t_fuzz_fuzz_json_CPPFLAGS = $(check_cppflags) $(CJSON_CFLAGS)
