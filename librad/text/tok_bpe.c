@@ -30,7 +30,8 @@ struct radi_bpe {
     uint8_t *self;           /* [n_tokens] 0 unknown, 1 merges to itself, 2 does not */
     int32_t byte[256];       /* byte-level: id of each byte */
     int32_t ascii[128];      /* else: id of each ASCII character */
-    bool safe_meta;          /* no merge crosses from a non-U+2581 to a U+2581 */
+    bool cut_meta;           /* cut before a U+2581 that follows something else, but */
+    bool cross[256];         /* not behind these bytes: a merge reaches over there */
     bool affix;              /* continuing prefix or end suffix in use */
 };
 struct sym {
@@ -132,8 +133,8 @@ static rad_status merges_build(const struct rad_tokenizer *t, struct radi_bpe *p
         st = rad_fail(err, RAD_E_NOMEM, "out of memory for %zu merges", n);
         goto out;
     }
-    p->safe_meta = !t->bytes && !p->affix && !(s->model & RADI_TOKM_IGNORE_MERGES) &&
-                   radi_vmap_get(&t->by_key, t->key, meta, 3) >= 0;
+    p->cut_meta = !t->bytes && !p->affix && !(s->model & RADI_TOKM_IGNORE_MERGES) &&
+                  radi_vmap_get(&t->by_key, t->key, meta, 3) >= 0;
     for (size_t i = 0; i < n; i++) {
         const struct radi_tstr *a = &s->text[s->merge[i][0]], *b = &s->text[s->merge[i][1]];
         size_t skip = 0;
@@ -160,8 +161,8 @@ static rad_status merges_build(const struct rad_tokenizer *t, struct radi_bpe *p
         }
         id[i] = (uint32_t)r;
         rank[i] = (uint32_t)i;
-        if (p->safe_meta && starts_meta(b) && !ends_meta(a))
-            p->safe_meta = false;
+        if (a->n && starts_meta(b) && !ends_meta(a))
+            p->cross[(uint8_t)a->s[a->n - 1]] = true;
     }
     if ((s->model & RADI_TOKM_SCORE_RANKS) && s->score)
         if ((st = score_ranks(s, id, rank, err)))
@@ -518,10 +519,10 @@ void radi_bpe_want_cache(struct radi_mscratch *m)
 rad_status radi_bpe_encode(const struct rad_tokenizer *t, struct radi_mscratch *m, const char *s,
                            size_t n, struct rad_ids *out, struct rad_err *err)
 {
-    if (!t->bpe->safe_meta || m->plain)
+    if (!t->bpe->cut_meta || m->plain)
         return encode_piece(t, m, s, n, out, err);
-    /* Cut where a U+2581 follows something else: no merge crosses, so the parts
-     * merge alone as they do together. */
+    /* Cut where a U+2581 follows something else: no merge reaches over, so the
+     * parts merge alone as they do together. */
     size_t from = 0;
     for (size_t i = 1; i + 3 <= n; i++) {
         const char *q = memchr(s + i, meta[0], n - i - 2);
@@ -530,7 +531,7 @@ rad_status radi_bpe_encode(const struct rad_tokenizer *t, struct radi_mscratch *
         i = (size_t)(q - s);
         if (memcmp(q, meta, 3))
             continue;
-        if (i - from >= 3 && !memcmp(q - 3, meta, 3))
+        if (t->bpe->cross[(uint8_t)q[-1]] || (i - from >= 3 && !memcmp(q - 3, meta, 3)))
             continue;
         if (i > from) {
             RAD_TRY(encode_piece(t, m, s + from, i - from, out, err));
