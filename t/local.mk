@@ -52,9 +52,17 @@ t_check_ckpt_check_LDADD = librad/libradi.la
 TESTS += t/check/ckpt-check
 EXTRA_DIST += t/golden/enc
 EXTRA_DIST += t/golden/lab t/plans
+check_PROGRAMS += t/check/plan-check
+t_check_plan_check_SOURCES = t/check/plan-check.c t/check/plan-choice.c \
+	t/check/plan-tiny.c t/check/plan-check.h
+t_check_plan_check_CPPFLAGS = $(check_cppflags)
+# the plugins it loads call back into the program
+t_check_plan_check_LDFLAGS = $(AM_LDFLAGS) -export-dynamic
+t_check_plan_check_LDADD = librad/libradi.la
+TESTS += t/check/plan-check
 
 # Tests that scripts/check runs under TSan too.
-threaded_tests = t/check/base-check t/check/engine-check
+threaded_tests = t/check/base-check t/check/engine-check t/check/plan-check
 
 check_PROGRAMS += t/check/ref-check
 t_check_ref_check_SOURCES = t/check/ref-check.c t/check/ref-check-lib.c t/check/ref-check-elem.c \
