@@ -9,6 +9,7 @@
  *     template-check snippets CASES.jsonl
  * Prints each case that differs and a last line "N passed, N failed"; exit 1
  * when one failed. JSON values go to the template as the file spells them. */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -460,6 +461,37 @@ static void api(void)
     rad_template_free(t);
 }
 
+/* One template, many threads: nothing in it may change. */
+static void *render_many(void *arg)
+{
+    const struct rad_template *t = arg;
+    intptr_t bad = 0;
+    for (int i = 0; i < 200; i++) {
+        struct rad_chat_text out;
+        bad += rad_template_render(t, "{}", 2, NULL, &clock_2026, &out, NULL) != RAD_OK ||
+               strcmp(out.s, "ab01ab12ab2") != 0;
+        rad_chat_text_release(&out);
+    }
+    return (void *)bad;
+}
+
+static void shared_by_threads(void)
+{
+    const char *s = "{% macro m(x) %}{{ 'a' + 'b' + x|string }}{% endmacro %}{% for i in range(3) %}"
+                    "{{ m(i) }}{{ loop.nextitem }}{% endfor %}";
+    struct rad_err err = { 0 };
+    struct rad_template *t = NULL;
+    pthread_t th[4];
+    CHECK_MSG(!rad_template_compile(s, strlen(s), &t, &err), "%s", err.text);
+    for (size_t i = 0; i < RADI_COUNT(th); i++)
+        CHECK(!pthread_create(&th[i], NULL, render_many, t));
+    for (size_t i = 0; i < RADI_COUNT(th); i++) {
+        void *bad = NULL;
+        CHECK(!pthread_join(th[i], &bad) && !bad);
+    }
+    rad_template_free(t);
+}
+
 static void no_memory(void)
 {
     static const char s[] = "{% macro m(a) %}{{ a|tojson }}{% endmacro %}{% for i in range(3) %}"
@@ -488,6 +520,7 @@ int main(int argc, char **argv)
         TAP_RUN(own_limits);
         TAP_RUN(error_texts);
         TAP_RUN(api);
+        TAP_RUN(shared_by_threads);
         TAP_RUN(no_memory);
         return tap_done();
     }
