@@ -23,3 +23,13 @@ bin_PROGRAMS += cmd/rad-schemas
 cmd_rad_schemas_SOURCES = cmd/rad-schemas.c
 cmd_rad_schemas_LDADD = $(cmd_ldadd)
 cmd_rad_schemas_LDFLAGS = $(cmd_rad_info_LDFLAGS)
+bin_PROGRAMS += cmd/rad-convert
+cmd_rad_convert_SOURCES = cmd/rad-convert.c
+cmd_rad_convert_LDADD = $(cmd_ldadd)
+
+bin_PROGRAMS += cmd/radiance/radiance
+cmd_radiance_radiance_SOURCES = cmd/radiance/radiance.h cmd/radiance/server.h \
+	cmd/radiance/main.c cmd/radiance/generate.c cmd/radiance/buf.c cmd/radiance/http.c \
+	cmd/radiance/api.c cmd/radiance/output.c cmd/radiance/metrics.c
+cmd_radiance_radiance_CPPFLAGS = $(AM_CPPFLAGS) $(MHD_CFLAGS) $(CJSON_CFLAGS) $(CRYPTO_CFLAGS)
+cmd_radiance_radiance_LDADD = $(cmd_ldadd) $(MHD_LIBS) $(CJSON_LIBS) $(CRYPTO_LIBS)
