@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+# radiance without a server: -p, --score, --plan, --debug-graph.
+load lib/common
+
+setup_file() {
+    fixtures=${RAD_FIXTURES:-$BATS_TEST_DIRNAME/../../shared}
+    [ -f "$fixtures/golden/unpack.sh" ] || return 0
+    sh "$fixtures/golden/unpack.sh" "$BATS_FILE_TMPDIR" llama
+    builddir=${RAD_BUILDDIR:-$PWD}
+    RADIANCE_HOME=$builddir/home "$builddir/cmd/rad-convert" -q "$BATS_FILE_TMPDIR/llama" \
+        -o "$BATS_FILE_TMPDIR/m.rad"
+}
+setup() {
+    common_setup
+    need_fixtures golden/unpack.sh
+    M=$BATS_FILE_TMPDIR/m.rad
+}
+
+@test "generate: --json has text, ids and log-probabilities" {
+    need_tool jq
+    run_ok radiance -m "$M" -p 'Hello' -n 6 --temp 0 --json --logprobs 2
+    echo "$output" >j
+    jq -e '(.ids | length) >= 1 and (.logprobs | length) == (.ids | length)' j
+    jq -e '.logprobs[0].top | length == 2 and .[0].logprob >= .[1].logprob' j
+    jq -e '.logprobs[0].id == .logprobs[0].top[0].id' j       # greedy
+    jq -e '.usage.prompt_tokens == (.prompt_ids | length)' j
+}
+
+@test "generate: the same seed, the same text; threads and chunks do not matter" {
+    run_ok radiance -m "$M" -p 'The sea' -n 24 --seed 5 --temp 1 --json -j 1
+    a=$output
+    run_ok radiance -m "$M" -p 'The sea' -n 24 --seed 5 --temp 1 --json -j 3 --prefill-chunk 1
+    [ "$a" = "$output" ]
+    run_ok radiance -m "$M" -p 'The sea' -n 24 --seed 6 --temp 1 --json
+    [ "$a" != "$output" ]
+}
+
+@test "generate: a prompt from stdin is the prompt" {
+    run_ok radiance -m "$M" -p 'abc def' -n 8 --temp 0
+    a=$output
+    run_ok bash -c "printf 'abc def' | radiance -m '$M' -p - -n 8 --temp 0"
+    [ "$a" = "$output" ]
+}
+
+@test "generate: a stop string ends the text before it" {
+    need_tool jq
+    run_ok radiance -m "$M" -p 'abc' -n 32 --temp 0 --json --ignore-eos
+    text=$(echo "$output" | jq -r .text)
+    [ ${#text} -gt 4 ]
+    run_ok radiance -m "$M" -p 'abc' -n 32 --temp 0 --json --ignore-eos --stop "${text:2:2}"
+    cut=$(echo "$output" | jq -r .text)
+    lacks "$cut" "${text:2:2}"
+    [ "$(echo "$output" | jq -r .finish_reason)" = stop ]
+}
+
+@test "score: perplexity of a text, windows as told" {
+    need_tool jq
+    need_fixtures golden/unpack.sh text/wikitext-2-test.txt
+    run_ok radiance -m "$M" --score "$FIXTURES/text/wikitext-2-test.txt" --score-tokens 300 \
+        --score-window 100 --json
+    echo "$output" | jq -e '.tokens == 300 and .windows == 3 and .scored == 297 and .perplexity > 1'
+    run_fail 2 radiance -m "$M" --score x --score-window 100000
+}
+
+@test "plan: the memory plan is exact JSON, and no weight is read" {
+    need_tool jq
+    run_ok radiance -m "$M" --plan
+    echo "$output" | jq -e .
+    run_ok radiance -m "$M" --debug-graph
+    has "$output" "attn_paged"
+}
+
+@test "radiance: the test device gives the host's bytes" {
+    run_ok radiance -m "$M" -p 'abc' -n 12 --temp 0 --json
+    a=$output
+    run_ok radiance -m "$M" -p 'abc' -n 12 --temp 0 --json --device test
+    [ "$a" = "$output" ]
+}
+
+@test "radiance: what cannot be honoured is refused by name" {
+    run_fail 2 radiance -m "$M" -p x --temp nonsense
+    run_fail 2 radiance -p x
+    run_fail 3 radiance -m "$M" -p x --max-model-len 8 -n 4 --kv-tokens 2
+    run_fail 3 radiance -m nosuch.rad -p x
+    has "$stderr" nosuch.rad
+    run_fail 3 radiance -m "$M" -p "$(head -c 4000 /dev/zero | tr '\0' a)"
+    has "$stderr" "context"
+}
