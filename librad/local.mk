@@ -25,6 +25,7 @@ radinclude_HEADERS = \
 	librad/rad/rad_quant.h librad/rad/rad_builder.h librad/rad/rad_runtime.h \
 	librad/rad/plan.h librad/rad/ckpt.h
 
+include librad/convert/local.mk
 include librad/base/local.mk
 include librad/format/local.mk
 include librad/text/local.mk
