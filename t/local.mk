@@ -3,6 +3,7 @@
 # new bats file is one line in `bats_tests`; a C check program is one line in
 # `check_PROGRAMS` and one for its sources (t/lib/tap.h has the harness).
 bats_tests = \
+	t/60-golden.bats t/61-convert.bats t/62-generate.bats t/70-http.bats \
 	t/00-smoke.bats \
 	t/02-source.bats \
 	t/03-cmd.bats \
@@ -41,6 +42,11 @@ t_check_engine_check_CPPFLAGS = $(check_cppflags)
 t_check_engine_check_LDADD = librad/libradi.la
 TESTS += t/check/engine-check
 
+check_PROGRAMS += t/helper/rad-probe
+t_helper_rad_probe_SOURCES = t/helper/rad-probe.c
+t_helper_rad_probe_CPPFLAGS = $(check_cppflags) $(CJSON_CFLAGS)
+t_helper_rad_probe_LDADD = librad/librad.la $(CJSON_LIBS)
+
 check_PROGRAMS += t/helper/cmd-probe
 t_helper_cmd_probe_SOURCES = t/helper/cmd-probe.c
 t_helper_cmd_probe_CPPFLAGS = $(check_cppflags) -I$(top_srcdir)/cmd
@@ -60,6 +66,7 @@ t_check_plan_check_CPPFLAGS = $(check_cppflags)
 t_check_plan_check_LDFLAGS = $(AM_LDFLAGS) -export-dynamic
 t_check_plan_check_LDADD = librad/libradi.la
 TESTS += t/check/plan-check
+EXTRA_DIST += t/golden/enc t/http/openai_client.py
 
 # Tests that scripts/check runs under TSan too.
 threaded_tests = t/check/base-check t/check/engine-check t/check/plan-check

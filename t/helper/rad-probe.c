@@ -103,7 +103,7 @@ struct run {
     int32_t out[4096];
     int64_t n_out;
     int done;
-    char error[256];
+    char error[RAD_ERR_TEXT];
 };
 
 static void on_logits(void *user, int64_t pos, const float *l, int64_t vocab)
@@ -206,7 +206,7 @@ static int golden(const char *model, const char *dir)
     size_t at = len;
     while (at && dir[at - 1] != '/')
         at--;
-    char name[256], why[512] = "";
+    char name[256], why[1024] = "";
     snprintf(name, sizeof name, "%.*s", (int)(len - at), dir + at);
     int rc = load(dir, &g);
     if (rc)
@@ -243,7 +243,7 @@ static int golden(const char *model, const char *dir)
         { "on the test device", 0, 0, RAD_DEVICE_TEST },
     };
     for (size_t i = 0; !why[0] && i < sizeof again / sizeof again[0]; i++) {
-        char text[256] = "";
+        char text[RAD_ERR_TEXT] = "";
         rc = run_once(m, &g, again[i].chunk, again[i].others, again[i].device, &r, text, sizeof text);
         if (rc)
             snprintf(why, sizeof why, "%s: %s", again[i].what, text);
