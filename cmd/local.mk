@@ -9,20 +9,16 @@ cmd_ldadd = cmd/libcmd.la librad/librad.la
 bin_PROGRAMS += cmd/rad-info
 cmd_rad_info_SOURCES = cmd/rad-info.c cmd/rad-info.h cmd/rad-info-json.c
 cmd_rad_info_LDADD = $(cmd_ldadd)
-# librad is being filled: a reference inside it to what is not there yet must
-# not keep a command that does not use it from linking.
-cmd_rad_info_LDFLAGS = $(AM_LDFLAGS) -Wl,--unresolved-symbols=ignore-in-shared-libs
 
 bin_PROGRAMS += cmd/rad-tokcheck
 cmd_rad_tokcheck_SOURCES = cmd/rad-tokcheck.c
 cmd_rad_tokcheck_CPPFLAGS = $(AM_CPPFLAGS) $(CJSON_CFLAGS)
 cmd_rad_tokcheck_LDADD = $(cmd_ldadd) $(CJSON_LIBS)
-cmd_rad_tokcheck_LDFLAGS = $(cmd_rad_info_LDFLAGS)
 
 bin_PROGRAMS += cmd/rad-schemas
 cmd_rad_schemas_SOURCES = cmd/rad-schemas.c
 cmd_rad_schemas_LDADD = $(cmd_ldadd)
-cmd_rad_schemas_LDFLAGS = $(cmd_rad_info_LDFLAGS)
+
 bin_PROGRAMS += cmd/rad-convert
 cmd_rad_convert_SOURCES = cmd/rad-convert.c
 cmd_rad_convert_LDADD = $(cmd_ldadd)

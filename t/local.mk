@@ -3,7 +3,6 @@
 # new bats file is one line in `bats_tests`; a C check program is one line in
 # `check_PROGRAMS` and one for its sources (t/lib/tap.h has the harness).
 bats_tests = \
-	t/60-golden.bats t/61-convert.bats t/62-generate.bats t/70-http.bats \
 	t/00-smoke.bats \
 	t/02-source.bats \
 	t/03-cmd.bats \
@@ -12,7 +11,11 @@ bats_tests = \
 	t/20-tokenizer.bats \
 	t/25-template.bats \
 	t/40-ref.bats \
-	t/52-lab.bats
+	t/52-lab.bats \
+	t/60-golden.bats \
+	t/61-convert.bats \
+	t/62-generate.bats \
+	t/70-http.bats
 
 check_PROGRAMS += t/check/base-check t/check/json-check
 t_check_base_check_SOURCES = t/check/base-check.c
@@ -56,7 +59,6 @@ t_check_ckpt_check_SOURCES = t/check/ckpt-check.c
 t_check_ckpt_check_CPPFLAGS = $(check_cppflags)
 t_check_ckpt_check_LDADD = librad/libradi.la
 TESTS += t/check/ckpt-check
-EXTRA_DIST += t/golden/enc
 EXTRA_DIST += t/golden/lab t/plans
 check_PROGRAMS += t/check/plan-check
 t_check_plan_check_SOURCES = t/check/plan-check.c t/check/plan-choice.c \
