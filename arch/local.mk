@@ -7,6 +7,8 @@ dist_map_DATA += \
 dist_circuit_DATA += arch/circuits/decoder.json
 dist_block_DATA += \
 	arch/blocks/embed.json arch/blocks/attn.json arch/blocks/ffn.json arch/blocks/head.json
+EXTRA_DIST += arch/README.md \
+	arch/schemas/map.schema.json arch/schemas/circuit.schema.json arch/schemas/block.schema.json
 
 # ---- C: the lowering that architecture plugins share, and the one plugin that
 # serves every mapped architecture

@@ -143,3 +143,39 @@ EOF
     has "$output" "layers=200 "
     [ $((($(date +%s%N) - start) / 1000000)) -lt 5000 ]
 }
+
+@test "lab: the schemas list the keys that the reader takes" {
+    need_tool python3
+    run_ok python3 - "$SRC" <<'EOF'
+import json, re, sys
+src = sys.argv[1]
+def keys(o):
+    """Every set of names that some object of the schema may have."""
+    if isinstance(o, dict):
+        if isinstance(o.get("properties"), dict) and "type" in o and o["type"] == "object":
+            yield frozenset(o["properties"])
+        for v in o.values():
+            yield from keys(v)
+    elif isinstance(o, list):
+        for v in o:
+            yield from keys(v)
+want, have = set(), set()
+for n in ("map", "circuit", "block"):
+    have |= set(keys(json.load(open(f"{src}/arch/schemas/{n}.schema.json"))))
+for f in ("doc", "block", "circuit", "map"):
+    text = open(f"{src}/librad/lab/{f}.c").read()
+    for m in re.finditer(r'lab_want_object\([^;]*?((?:"[^"]*"\s*)+)[^";]*\)', text):
+        want.add(frozenset(" ".join(re.findall(r'"([^"]*)"', m.group(1))).split()))
+    for m in re.finditer(r'map \? "([^"]*)" : "([^"]*)"', text):
+        want |= {frozenset(m.group(1).split()), frozenset(m.group(2).split())}
+# a fragment's keys are a part of a map's
+fragment = {w for w in want if "fragment" in w}
+union = frozenset().union(*[w for w in want if "match" in w], *fragment)
+want = {w for w in want if "match" not in w and "fragment" not in w} | {union}
+for w in want - have:
+    print("only the reader:", sorted(w))
+for h in have - want:
+    print("only a schema:", sorted(h))
+sys.exit(want != have or len(want) < 15)
+EOF
+}

@@ -91,8 +91,8 @@ t_check_quant_check_CPPFLAGS = $(check_cppflags)
 t_check_quant_check_LDADD = librad/libradi.la
 TESTS += t/check/quant-check
 check_PROGRAMS += t/check/lab-check t/helper/lab-probe
-t_check_lab_check_SOURCES = t/check/lab-check.c t/check/lab-fake.c t/check/lab-fake.h \
-	arch/common/graph.c
+t_check_lab_check_SOURCES = t/check/lab-check.c t/check/lab-check-lower.c t/check/lab-check.h \
+	t/check/lab-fake.c t/check/lab-fake.h arch/common/graph.c
 t_check_lab_check_CPPFLAGS = $(check_cppflags) $(CJSON_CFLAGS) -I$(top_srcdir)/arch/common
 t_check_lab_check_LDADD = librad/libradi.la
 t_helper_lab_probe_SOURCES = t/helper/lab-probe.c
@@ -141,7 +141,7 @@ EXTRA_DIST += $(bats_tests) t/lib/common.bash t/lib/tap.h t/stage-home t/run-bat
 
 # ---- fuzz targets: no file system, one source each
 fuzz_sources = t/fuzz/fuzz-ckpt.h t/fuzz/fuzz-gguf.c t/fuzz/fuzz-safetensors.c \
-	 t/fuzz/fuzz-template.c t/fuzz/fuzz-json.c t/fuzz/fuzz-tokenizer.c t/fuzz/fuzz-container.c
+	 t/fuzz/fuzz-template.c t/fuzz/fuzz-json.c t/fuzz/fuzz-lab.c t/fuzz/fuzz-tokenizer.c t/fuzz/fuzz-container.c
 EXTRA_DIST += $(fuzz_sources)
 if FUZZERS
 noinst_PROGRAMS += t/fuzz/fuzz-template
@@ -154,6 +154,11 @@ t_fuzz_fuzz_json_SOURCES = t/fuzz/fuzz-json.c
 t_fuzz_fuzz_json_CPPFLAGS = $(check_cppflags) $(CJSON_CFLAGS)
 t_fuzz_fuzz_json_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
 t_fuzz_fuzz_json_LDADD = librad/libradi.la
+noinst_PROGRAMS += t/fuzz/fuzz-lab
+t_fuzz_fuzz_lab_SOURCES = t/fuzz/fuzz-lab.c
+t_fuzz_fuzz_lab_CPPFLAGS = $(check_cppflags)
+t_fuzz_fuzz_lab_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
+t_fuzz_fuzz_lab_LDADD = librad/libradi.la
 noinst_PROGRAMS += t/fuzz/fuzz-tokenizer
 t_fuzz_fuzz_tokenizer_SOURCES = t/fuzz/fuzz-tokenizer.c
 t_fuzz_fuzz_tokenizer_CPPFLAGS = $(check_cppflags)

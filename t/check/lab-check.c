@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The LAB without files of its own: expressions, what the maps make of configs
- * and of bad ones, broken data files, rotary frequencies, and the lowering
- * against a recording builder. Reads the data files of the source tree. */
+ * and of bad ones, broken data files, rotary frequencies. Reads the data files
+ * of the source tree. The lowering: lab-check-lower.c. */
 #include "config.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>
 #include <string.h>
 
-#include <arch/graph.h>
+#include "lab-check.h"
 
-#include "lab-fake.h"
-#include "lab/lab.h"
-#include "tap.h"
-
-static struct rad_lab *lab;
+struct rad_lab *lab;
+struct lab_text file[64];
+int n_files;
 static char home[1024];
 
 /* ---- expressions */
@@ -41,10 +39,12 @@ static void expressions(void)
     } t[] = {
         { "1 + 2 * 3", "7" }, { "(1 + 2) * 3", "9" }, { "7 - 2 - 1", "4" }, { "-3 + 1", "-2" },
         { "8 / 2", "4" }, { "7 / 2", "!7 is not a multiple of 2" }, { "7.0 / 2", "3.5" },
-        { "div(7, 2)", "3" }, { "div(-7, 2)", "-4" }, { "-7 % 3", "2" }, { "1 / 0", "!divided by 0" },
+        { "div(7, 2)", "3" }, { "div(-7, 2)", "-4" }, { "-7 % 3", "2" }, { "1 / 0",
+          "!divided by 0" },
         { "x % 5", "2" }, { "1e3", "1000.0" }, { "0.1", "0.1" },
         { "1 < 2 and not (2 < 1)", "true" }, { "false and y", "false" }, { "true or y", "true" },
-        { "x == 12 ? 'a' : 'b'", "\"a\"" }, { "$nil ?? 3", "3" }, { "$gone ?? $nil ?? 'z'", "\"z\"" },
+        { "x == 12 ? 'a' : 'b'", "\"a\"" }, { "$nil ?? 3", "3" }, { "$gone ?? $nil ?? 'z'",
+          "\"z\"" },
         { "has($nil)", "true" }, { "has($gone)", "false" }, { "$nil == null", "true" },
         { "$a.b + 1", "8" }, { "[1, 2, 3][1]", "2" }, { "[1][1]", "!element 1 of a list of 1" },
         { "2 in [1, 2]", "true" }, { "2 not in [1, 2]", "false" }, { "'a' in ['b']", "false" },
@@ -54,11 +54,13 @@ static void expressions(void)
         { "sqrt(16)", "4.0" }, { "ln(1)", "0.0" }, { "ceil(1.2)", "2" }, { "floor(-1.2)", "-2" },
         { "int(2.9)", "2" }, { "real(2)", "2.0" }, { "true ? 1 : false ? 2 : 3", "1" },
         { "9223372036854775807 + 1", "!does not fit 64 bits" }, { "1e308 * 10", "!not finite" },
-        { "ln(0)", "!not finite" }, { "1 +", "!it ends, want a value" }, { "1 2", "!want an operator" },
+        { "ln(0)", "!not finite" }, { "1 +", "!it ends, want a value" }, { "1 2",
+          "!want an operator" },
         { "x ? 1 : 2", "!int where true or false" }, { "'a' + 1", "!str where a number" },
         { "'a", "!quote that closes" }, { "foo(1)", "!a function that there is" },
         { "max(1)", "!of 1 arguments, want 2" }, { "has(x)", "!wants a $key" }, { "", "!it ends" },
-        { "a b", "!want an operator" }, { "nope", "!no 'nope'" }, { "1 < 'a'", "!str where a number" },
+        { "a b", "!want an operator" }, { "nope", "!no 'nope'" }, { "1 < 'a'",
+          "!str where a number" },
         { "99999999999999999999", "!integer of 64 bits" }, { "[1, 2", "!',' or ']'" },
         { "((((((((((((((((((((((((((((((((((((((((((((((((((1))))))))))))))))))))))))))))))))))))))"
           "))))))))))))", "!less nesting" },
@@ -140,7 +142,7 @@ static void put(struct cJSON *j, const char *type, const char *path, const char 
 }
 
 /* `edits`: "path=json;path=json" */
-static rad_status point(const char *type, const char *edits, struct rad_lab_point **p,
+rad_status point(const char *type, const char *edits, struct rad_lab_point **p,
                         struct rad_err *err)
 {
     struct cJSON *j = base_of(type);
@@ -181,7 +183,8 @@ static void accepted(void)
         { "llama", "rope_parameters.rope_theta=1e6;rope_parameters.rope_type=\"default\"",
           "rope_theta", "1000000.0" },
         { "llama", "rope_scaling.type=\"linear\";rope_scaling.factor=4", "rope", "\"linear\"" },
-        { "llama", "rope_scaling.rope_type=\"linear\";rope_scaling.factor=4", "rope_factor", "4.0" },
+        { "llama", "rope_scaling.rope_type=\"linear\";rope_scaling.factor=4", "rope_factor",
+          "4.0" },
         { "llama", "rope_scaling=null;rope_theta=null", "rope", "\"default\"" },
         { "llama", "rope_scaling.type=\"yarn\";rope_scaling.factor=4", "rope_orig_ctx", "512" },
         { "llama", "rope_scaling.type=\"yarn\";"
@@ -259,12 +262,14 @@ static void refused(void)
         { "llama", "dflash_config={}", RAD_E_UNSUPPORTED, "key 'dflash_config' (object)" },
         { "llama", "hidden_size=0", RAD_E_FORMAT, "key 'hidden_size' (number 0): want an integer" },
         { "llama", "hidden_size=-32", RAD_E_FORMAT, "key 'hidden_size' (number -32)" },
-        { "llama", "hidden_size=2147483648", RAD_E_FORMAT, "key 'hidden_size' (number 2147483648)" },
+        { "llama", "hidden_size=2147483648", RAD_E_FORMAT,
+          "key 'hidden_size' (number 2147483648)" },
         { "llama", "hidden_size=\"32\"", RAD_E_FORMAT, "key 'hidden_size' (string \"32\")" },
         { "llama", "hidden_size=64.5", RAD_E_FORMAT, "key 'hidden_size' (number 64.5)" },
         { "llama", "hidden_size=null", RAD_E_FORMAT, "key 'hidden_size' (null)" },
         { "llama", "hidden_size=-", RAD_E_FORMAT, "key 'hidden_size': is missing" },
-        { "llama", "hidden_size=65", RAD_E_FORMAT, "key 'num_attention_heads' (number 4): does not" },
+        { "llama", "hidden_size=65", RAD_E_FORMAT,
+          "key 'num_attention_heads' (number 4): does not" },
         { "llama", "num_hidden_layers=2147483647", RAD_E_FORMAT, "key 'num_hidden_layers'" },
         { "llama", "num_hidden_layers=0", RAD_E_FORMAT, "key 'num_hidden_layers' (number 0)" },
         { "llama", "num_attention_heads=0", RAD_E_FORMAT, "key 'num_attention_heads' (number 0)" },
@@ -275,20 +280,26 @@ static void refused(void)
         { "llama", "rms_norm_eps=0", RAD_E_FORMAT, "key 'rms_norm_eps' (number 0)" },
         { "llama", "rms_norm_eps=\"NaN\"", RAD_E_FORMAT, "key 'rms_norm_eps' (string \"NaN\")" },
         { "llama", "rope_theta=0", RAD_E_FORMAT, "key 'rope_theta' (number 0)" },
-        { "llama", "rope_parameters.rope_theta=-1", RAD_E_FORMAT, "key 'rope_parameters.rope_theta'" },
+        { "llama", "rope_parameters.rope_theta=-1", RAD_E_FORMAT,
+          "key 'rope_parameters.rope_theta'" },
         { "llama", "rope_scaling.type=\"linear\";rope_scaling.factor=0", RAD_E_FORMAT,
           "key 'rope_scaling.factor' (number 0)" },
-        { "llama", "rope_scaling.type=\"linear\"", RAD_E_FORMAT, "'rope_parameters.factor': is missing" },
+        { "llama", "rope_scaling.type=\"linear\"", RAD_E_FORMAT,
+          "'rope_parameters.factor': is missing" },
         { "llama", "rope_scaling.type=\"dynamic\";rope_scaling.factor=2", RAD_E_UNSUPPORTED,
           "key 'rope_scaling.type' (string \"dynamic\"): this scaling" },
         { "llama", "rope_parameters.rope_type=\"longrope\"", RAD_E_UNSUPPORTED,
           "key 'rope_parameters.rope_type' (string \"longrope\"): this scaling" },
-        { "llama", "rope_scaling.type=\"llama3\";rope_scaling.factor=8;rope_scaling.low_freq_factor=1",
+        { "llama",
+          "rope_scaling.type=\"llama3\";rope_scaling.factor=8;rope_scaling.low_freq_factor=1",
           RAD_E_FORMAT, "high_freq_factor': is missing" },
-        { "llama", "rope_scaling.type=\"llama3\";rope_scaling.factor=8;rope_scaling.low_freq_factor=4;"
-                   "rope_scaling.high_freq_factor=4", RAD_E_FORMAT, "'rope_high_freq' (4.0): is not" },
+        { "llama",
+          "rope_scaling.type=\"llama3\";rope_scaling.factor=8;rope_scaling.low_freq_factor=4;"
+                   "rope_scaling.high_freq_factor=4", RAD_E_FORMAT,
+                   "'rope_high_freq' (4.0): is not" },
         { "llama", "rope_scaling={};rope_parameters={}", RAD_E_UNSUPPORTED, "two statements" },
-        { "llama", "rope_scaling=3", RAD_E_FORMAT, "key 'rope_scaling' (number 3): want an object" },
+        { "llama", "rope_scaling=3", RAD_E_FORMAT,
+          "key 'rope_scaling' (number 3): want an object" },
         { "llama", "hidden_act=\"gelu\"", RAD_E_UNSUPPORTED,
           "key 'hidden_act' (string \"gelu\"): want \"silu\": the gated" },
         { "llama", "tie_word_embeddings=1", RAD_E_FORMAT, "key 'tie_word_embeddings' (number 1)" },
@@ -298,7 +309,8 @@ static void refused(void)
           "key 'architectures[0]' (string \"LlamaForSequenceClassification\")" },
         { "llama", "quantization_config.quant_method=\"awq\"", RAD_E_UNSUPPORTED,
           "key 'quantization_config.quant_method' (string \"awq\")" },
-        { "llama", "quantization_config.bits=4", RAD_E_UNSUPPORTED, "key 'quantization_config.bits'" },
+        { "llama", "quantization_config.bits=4", RAD_E_UNSUPPORTED,
+          "key 'quantization_config.bits'" },
         { "llama", "quantization_config={}", RAD_E_UNSUPPORTED, "names no quant_method" },
         { "qwen2", "layer_types=[\"full_attention\"]", RAD_E_FORMAT,
           "key 'layer_types' (array): 1 elements, want 4" },
@@ -306,18 +318,28 @@ static void refused(void)
           RAD_E_UNSUPPORTED, "key 'layer_types[2]' (string \"x\")" },
         { "qwen2", "layer_types=[\"full_attention\",\"full_attention\",\"sliding_attention\","
                    "\"full_attention\"]", RAD_E_UNSUPPORTED, "names windows although" },
-        { "qwen2", "use_sliding_window=true;sliding_window=null", RAD_E_FORMAT, "'sliding_window' (null)" },
-        { "gguf:llama", "llama.attention.head_count=0", RAD_E_FORMAT, "'llama.attention.head_count'" },
-        { "gguf:llama", "llama.attention.head_count_kv=3", RAD_E_FORMAT, "head_count_kv' (number 3)" },
+        { "qwen2", "use_sliding_window=true;sliding_window=null", RAD_E_FORMAT,
+          "'sliding_window' (null)" },
+        { "gguf:llama", "llama.attention.head_count=0", RAD_E_FORMAT,
+          "'llama.attention.head_count'" },
+        { "gguf:llama", "llama.attention.head_count_kv=3", RAD_E_FORMAT,
+          "head_count_kv' (number 3)" },
         { "gguf:llama", "llama.block_count=4294967295", RAD_E_FORMAT, "key 'llama.block_count'" },
-        { "gguf:llama", "llama.block_count=-1", RAD_E_FORMAT, "key 'llama.block_count' (number -1)" },
-        { "gguf:llama", "llama.rope.dimension_count=7", RAD_E_FORMAT, "rope.dimension_count' (number 7)" },
-        { "gguf:llama", "llama.rope.dimension_count=32", RAD_E_FORMAT, "exceeds the size of a head" },
-        { "gguf:llama", "llama.attention.layer_norm_rms_epsilon=\"NaN\"", RAD_E_FORMAT, "rms_epsilon'" },
-        { "gguf:llama", "llama.expert_count=8", RAD_E_UNSUPPORTED, "key 'llama.expert_count' (number 8)" },
-        { "gguf:llama", "llama.rope.scaling.type=\"longrope\"", RAD_E_UNSUPPORTED, "rope.scaling.type'" },
+        { "gguf:llama", "llama.block_count=-1", RAD_E_FORMAT,
+          "key 'llama.block_count' (number -1)" },
+        { "gguf:llama", "llama.rope.dimension_count=7", RAD_E_FORMAT,
+          "rope.dimension_count' (number 7)" },
+        { "gguf:llama", "llama.rope.dimension_count=32", RAD_E_FORMAT,
+          "exceeds the size of a head" },
+        { "gguf:llama", "llama.attention.layer_norm_rms_epsilon=\"NaN\"", RAD_E_FORMAT,
+          "rms_epsilon'" },
+        { "gguf:llama", "llama.expert_count=8", RAD_E_UNSUPPORTED,
+          "key 'llama.expert_count' (number 8)" },
+        { "gguf:llama", "llama.rope.scaling.type=\"longrope\"", RAD_E_UNSUPPORTED,
+          "rope.scaling.type'" },
         { "gguf:llama", "llama.whatever=1", RAD_E_UNSUPPORTED, "key 'llama.whatever' (number 1)" },
-        { "gguf:llama", "general.file_type=99", RAD_E_FORMAT, "key 'general.file_type' (number 99)" },
+        { "gguf:llama", "general.file_type=99", RAD_E_FORMAT,
+          "key 'general.file_type' (number 99)" },
         { "gguf:llama", "tokenizer.ggml.tokens.length=-", RAD_E_FORMAT, "no tokens to count" },
         { "gguf:mamba", "", RAD_E_UNSUPPORTED, "key 'general.architecture' (string \"mamba\")" },
     };
@@ -480,7 +502,8 @@ static void windows(void)
 {
     struct rad_lab_point *p = NULL;
     struct rad_lab_graph *g = NULL;
-    CHECK(!point("qwen2", "use_sliding_window=true;sliding_window=8;max_window_layers=2", &p, NULL));
+    CHECK(!point("qwen2",
+      "use_sliding_window=true;sliding_window=8;max_window_layers=2", &p, NULL));
     CHECK(p && !rad_lab_graph_new(lab, p, &g, NULL));
     if (g) {
         CHECK(g->n_states == 2);
@@ -493,9 +516,6 @@ static void windows(void)
 }
 
 /* ---- broken data files: one edit of the tree's own */
-static struct lab_text file[64];
-static int n_files;
-
 static void load(const char *folder, const char *name)
 {
     char path[1200];
@@ -515,12 +535,16 @@ static void broken(void)
         const char *name, *from, *to, *want;
     } t[] = {
         { "llama", "\"schema\": 1,", "\"schema\": 2,", "'llama': /schema: schema 2, want 1" },
-        { "llama", "\"schema\": 1,", "\"schema\": 1, \"extra\": 1,", "'llama': /extra: unknown key" },
-        { "llama", "\"description\": \"Llama and its derivatives\",", "", "'llama': /: key 'description'" },
+        { "llama", "\"schema\": 1,", "\"schema\": 1, \"extra\": 1,",
+          "'llama': /extra: unknown key" },
+        { "llama", "\"description\": \"Llama and its derivatives\",", "",
+          "'llama': /: key 'description'" },
         { "llama", "\"source\": \"config\"", "\"source\": \"yaml\"", "'llama': /source: 'yaml'" },
         { "llama", "\"match\": [\"llama\"]", "\"match\": []", "'llama': /match: empty" },
-        { "llama", "\"match\": [\"llama\"]", "\"match\": [\"qwen2\"]", "/match: 'qwen2' is served by" },
-        { "llama", "\"circuit\": \"decoder\"", "\"circuit\": \"x\"", "'llama': /circuit: no circuit 'x'" },
+        { "llama", "\"match\": [\"llama\"]", "\"match\": [\"qwen2\"]",
+          "/match: 'qwen2' is served by" },
+        { "llama", "\"circuit\": \"decoder\"", "\"circuit\": \"x\"",
+          "'llama': /circuit: no circuit 'x'" },
         { "llama", "\"hf_quant\"]", "\"hf_quant\", \"nope\"]", "/include/3: no fragment 'nope'" },
         { "llama", "\"hf_quant\"]", "\"gguf_decoder\"]", "fragment 'gguf_decoder' is for source" },
         { "llama", "\"o_bias\"", "\"o_bais\"", "'llama': /point/o_bais: no parameter of circuit" },
@@ -531,57 +555,82 @@ static void broken(void)
         { "llama", "\"o_bias\": \"$attention_bias\"", "\"o_bias\": \"$attention_bias +\"",
           "'llama': /point/o_bias: expression '$attention_bias +': it ends" },
         { "llama", "\"mlp_bias\": { \"type\": \"bool\", \"default\": false }",
-          "\"mlp_bias\": { \"type\": \"boolean\", \"default\": false }", "/keys/mlp_bias/type: type 'boolean'" },
+          "\"mlp_bias\": { \"type\": \"boolean\", \"default\": false }",
+          "/keys/mlp_bias/type: type 'boolean'" },
         { "llama", "\"mlp_bias\": { \"type\": \"bool\", \"default\": false }",
-          "\"mlp_bias\": { \"type\": \"bool\", \"default\": 0 }", "/keys/mlp_bias/default: is int, want bool" },
+          "\"mlp_bias\": { \"type\": \"bool\", \"default\": 0 }",
+          "/keys/mlp_bias/default: is int, want bool" },
         { "llama", "\"mlp_bias\": { \"type\": \"bool\", \"default\": false }",
-          "\"mlp_bias\": { \"type\": \"bool\", \"defualt\": false }", "/keys/mlp_bias/defualt: unknown key" },
-        { "llama", "\"ffn_bias\": \"$mlp_bias\"", "\"ffn_bias\": \"false\"", "/keys/mlp_bias: nothing reads it" },
+          "\"mlp_bias\": { \"type\": \"bool\", \"defualt\": false }",
+          "/keys/mlp_bias/defualt: unknown key" },
+        { "llama", "\"ffn_bias\": \"$mlp_bias\"", "\"ffn_bias\": \"false\"",
+          "/keys/mlp_bias: nothing reads it" },
         { "llama", "\"why\": \"the circuit ends in a language model head\"", "\"doc\": \"x\"",
           "/keys/architectures: 'oneof' wants values, and 'why'" },
         { "llama", "\"fp8_e4m3\"]", "\"q_{3..1}\"]", "'llama': /quants: 'q_{3..1}'" },
-        { "hf_decoder", "\"n_ff\": \"$intermediate_size\",", "", "'llama': /point: parameter 'n_ff' of" },
+        { "hf_decoder", "\"n_ff\": \"$intermediate_size\",", "",
+          "'llama': /point: parameter 'n_ff' of" },
         { "hf_decoder", "\"ffn_down\": \"model.layers.{i}.mlp.down_proj\",", "",
           "'llama': /tensors: weight 'ffn_down.weight' of 'ffn' is not bound" },
-        { "hf_decoder", "\"attn_norm\": \"model.layers.{i}.input_layernorm\"", "\"attn_norm\": null",
+        { "hf_decoder", "\"attn_norm\": \"model.layers.{i}.input_layernorm\"",
+          "\"attn_norm\": null",
           "weight 'attn_norm.weight' of 'attn' is not optional" },
         { "hf_decoder", "{ \"copy\": \"lm_head\" }", "{ \"when\": \"tie\", \"copy\": \"lm_head\" }",
           "'hf_decoder': /tensors/output: the last alternative may have no 'when'" },
-        { "hf_decoder", "{ \"copy\": \"lm_head\" }", "{ \"cpoy\": \"lm_head\" }", "/tensors/output/1/cpoy" },
+        { "hf_decoder", "{ \"copy\": \"lm_head\" }", "{ \"cpoy\": \"lm_head\" }",
+          "/tensors/output/1/cpoy" },
         { "hf_decoder", "\"key\": \"head_dim\", \"bad\"", "\"key\": \"haed_dim\", \"bad\"",
           "'hf_decoder': /checks/2: the map has no key 'haed_dim'" },
-        { "hf_rope", "\"rope_m\":", "\"rope_x\": \"1\", \"rope_m\":", "'hf_rope': /let/rope_x: nothing reads it" },
-        { "hf_rope", "\"fragment\": true,", "\"fragment\": true, \"match\": [\"x\"],", "'hf_rope': /match: unknown" },
+        { "hf_rope", "\"rope_m\":", "\"rope_x\": \"1\", \"rope_m\":",
+          "'hf_rope': /let/rope_x: nothing reads it" },
+        { "hf_rope", "\"fragment\": true,", "\"fragment\": true, \"match\": [\"x\"],",
+          "'hf_rope': /match: unknown" },
         { "hf_quant", "\"keys\": {", "\"keys\": { \"rope_theta\": { \"type\": \"pos\" },",
           "'hf_quant': /keys/rope_theta: is defined in 'hf_rope' too" },
         { "decoder", "[\"attn\", \"ffn\"]", "[\"attn\", \"fnn\"]",
           "'decoder': /layers/blocks/attention/1: no block 'fnn'" },
-        { "decoder", "\"logits\": \"logits\"", "\"logits\": \"x1\"", "'decoder': /logits: no stream 'x1'" },
-        { "decoder", "\"count\": \"n_layers\"", "\"count\": \"n_layer\"", "'decoder': /layers: 'n_layer': no param" },
-        { "decoder", "\"x\": [\"T\", \"n_embd\"]", "\"y\": [\"T\", \"n_embd\"]", "/prologue/0: block 'embed' wants" },
-        { "decoder", "\"prologue\": [\"embed\"]", "\"prologue\": \"embed\"", "'decoder': /prologue: string" },
-        { "decoder", "\"x\": [\"T\", \"n_embd\"]", "\"x\": [\"T\"]", "'decoder': /streams/x: want rows and" },
-        { "ffn", "\"#ffn_gate.weight\"", "\"#ffn_gat.weight\"", "'ffn': /nodes/1/args/1: '#ffn_gat.weight': no such" },
+        { "decoder", "\"logits\": \"logits\"", "\"logits\": \"x1\"",
+          "'decoder': /logits: no stream 'x1'" },
+        { "decoder", "\"count\": \"n_layers\"", "\"count\": \"n_layer\"",
+          "'decoder': /layers: 'n_layer': no param" },
+        { "decoder", "\"x\": [\"T\", \"n_embd\"]", "\"y\": [\"T\", \"n_embd\"]",
+          "/prologue/0: block 'embed' wants" },
+        { "decoder", "\"prologue\": [\"embed\"]", "\"prologue\": \"embed\"",
+          "'decoder': /prologue: string" },
+        { "decoder", "\"x\": [\"T\", \"n_embd\"]", "\"x\": [\"T\"]",
+          "'decoder': /streams/x: want rows and" },
+        { "ffn", "\"#ffn_gate.weight\"", "\"#ffn_gat.weight\"",
+          "'ffn': /nodes/1/args/1: '#ffn_gat.weight': no such" },
         { "ffn", "\">act\"", "\">atc\"", "'ffn': /nodes/3/args/1: 'atc': no such edge" },
-        { "ffn", "\"act\": [\"T\", \"n_ff\"]", "\"act\": [\"T\", \"n_fff\"]", "'ffn': /edges/act: 'n_fff': no param" },
-        { "ffn", "\"down\": [\"T\", \"n_embd\"]", "\"down\": [\"T\", \"n_embd\"], \"z\": [\"T\", \"1\"]",
+        { "ffn", "\"act\": [\"T\", \"n_ff\"]", "\"act\": [\"T\", \"n_fff\"]",
+          "'ffn': /edges/act: 'n_fff': no param" },
+        { "ffn", "\"down\": [\"T\", \"n_embd\"]",
+          "\"down\": [\"T\", \"n_embd\"], \"z\": [\"T\", \"1\"]",
           "'ffn': /edges/z: nothing uses it" },
         { "ffn", "\"gate_up[0:n_ff]\"", "\"gate_up[0]\"", NULL },
-        { "ffn", "\">gate_up[0:n_ff]\"", "\">gate_up[0]\"", "'ffn': /nodes/1/args/3: 'gate_up[0]': want edge" },
-        { "ffn", "\"shard\": \"col\"", "\"shard\": \"column\"", "/weights/ffn_down.weight/shard: 'column'" },
+        { "ffn", "\">gate_up[0:n_ff]\"", "\">gate_up[0]\"",
+          "'ffn': /nodes/1/args/3: 'gate_up[0]': want edge" },
+        { "ffn", "\"shard\": \"col\"", "\"shard\": \"column\"",
+          "/weights/ffn_down.weight/shard: 'column'" },
         { "ffn", "\"ffn_bias\": { \"type\": \"bool\", \"default\": false }",
           "\"ffn_bias\": { \"type\": \"bool\", \"default\": false }, \"u\": { \"type\": \"int\" }",
           "'ffn': /params/u: nothing uses it" },
-        { "attn", "\"fn\": \"rope_inv_freq\"", "\"fn\": \"rope_freq\"", "/constants/rope_freq: no function" },
+        { "attn", "\"fn\": \"rope_inv_freq\"", "\"fn\": \"rope_freq\"",
+          "/constants/rope_freq: no function" },
         { "attn", "\"theta\": \"rope_theta\", \"factor\"", "\"thета\": \"rope_theta\", \"factor\"",
           "'attn': /constants/rope_freq/args/th" },
-        { "attn", "\"@kv.seqused\"", "\"@kv.seq_used\"", "'@kv.seq_used': no such field of the batch" },
+        { "attn", "\"@kv.seqused\"", "\"@kv.seq_used\"",
+          "'@kv.seq_used': no such field of the batch" },
         { "attn", "\"@positions\"", "\"@kv.positions\"", "'@kv.positions': no such field" },
         { "attn", "\"~q\"", "\"?q\"", "'?' wants a weight or a constant" },
-        { "attn", "\"if\": \"n_head % n_head_kv != 0\"", "\"if\": \"$n_head == 0\"", "which only a map does" },
-        { "attn", "\"bad\": \"does not divide n_head\"", "\"worse\": \"x\"", "'attn': /checks/0/worse: unknown" },
-        { "attn", "\"causal\": { \"type\": \"bool\"", "\"causal\": { \"type\": \"flag\"", "/params/causal: type 'flag'" },
-        { "attn", "\"kind\": \"window > 0 ? 'window' : 'full'\", ", "", "'attn': /states/kv: key 'kind' is missing" },
+        { "attn", "\"if\": \"n_head % n_head_kv != 0\"", "\"if\": \"$n_head == 0\"",
+          "which only a map does" },
+        { "attn", "\"bad\": \"does not divide n_head\"", "\"worse\": \"x\"",
+          "'attn': /checks/0/worse: unknown" },
+        { "attn", "\"causal\": { \"type\": \"bool\"", "\"causal\": { \"type\": \"flag\"",
+          "/params/causal: type 'flag'" },
+        { "attn", "\"kind\": \"window > 0 ? 'window' : 'full'\", ", "",
+          "'attn': /states/kv: key 'kind' is missing" },
     };
     for (size_t i = 0; i < sizeof(t) / sizeof(*t); i++) {
         struct lab_text copy[64];
@@ -611,192 +660,6 @@ static void broken(void)
         rad_lab_free(l);
         free(made);
     }
-}
-
-/* ---- the lowering */
-static struct RadBuilder fb;
-static struct RadCtx fc;
-
-static int declare(const char *type, const char *edits, struct arch_graph **m)
-{
-    RadBuildCtx ctx = { .struct_size = sizeof(ctx), .world_size = 1, .max_tok = 64,
-                        .max_seqs = 4, .max_ctx = 256, .act_dtype = RAD_F32, .kv_dtype = RAD_F32 };
-    struct rad_lab_point *p = NULL;
-    struct rad_lab_graph *g = NULL;
-    *m = NULL;
-    CHECK(!point(type, edits, &p, NULL) && !rad_lab_graph_new(lab, p, &g, NULL));
-    rad_lab_point_free(p);
-    return arch_graph_declare(&fb, &ctx, g, m);
-}
-
-static int count_op(const char *name)
-{
-    int n = 0;
-    for (int i = 0; i < fb.n_ops; i++)
-        n += !strcmp(fb.op[i].name, name);
-    return n;
-}
-
-static void lowering_declare(void)
-{
-    struct arch_graph *m;
-
-    memset(&fb, 0, sizeof(fb));
-    CHECK(!declare("llama", "attention_bias=true", &m));
-    CHECK(fb.n_kv == 1 && fb.n_layers == 4 && fb.kv[0].dtype == RAD_F32);
-    /* 4 layers of q, k, v, o with a bias; gate, up, down without */
-    CHECK(count_op("gemm_nt_bias") == 16 && count_op("gemm_nt") == 12 && count_op("linear") == 0);
-    CHECK(fb.logits >= 0 && fb.buffer[fb.logits].shape[0] == 4);
-    for (int i = 0; i < fb.n_ops; i++) {
-        const struct fake_op *o = &fb.op[i];
-        for (int k = 0; k < o->n_params; k++)
-            CHECK_MSG(o->sval[k][0] != '$', "%s %s=%s", o->name, o->param[k].key, o->sval[k]);
-        CHECK(o->param[0].kind == RAD_PK_RANGE);
-        if (!strcmp(o->name, "kv_store")) {
-            CHECK(fake_param_int(o, "block_size") == 16);
-            CHECK(i > 0 && !strcmp(fb.op[i - 1].name, "attn_paged"));
-        }
-        if (!strcmp(o->name, "attn_paged")) {
-            CHECK(!strcmp(o->param[0].key, "q_len") && o->param[0].ihi == 64);
-            CHECK(fake_param_int(o, "gqa") == 2 && fake_param_int(o, "max_ctx") == 256);
-            CHECK(o->n_w == 1 && o->w[0] == RAD_NULL_HANDLE);     /* sinks */
-        }
-        if (!strcmp(o->name, "logits_gemm"))
-            CHECK(o->param[0].ihi == 4);
-        if (!strcmp(o->name, "rope"))
-            CHECK(!strcmp(fake_param_str(o, "mode"), "neox") &&
-                  !strcmp(fb.weight[o->w[0]], "rope_freq"));
-    }
-    arch_graph_free(m);
-    /* a bias that the file has not: the plain product */
-    memset(&fb, 0, sizeof(fb));
-    fb.absent = "blk.1.attn_q.bias";
-    CHECK(!declare("llama", "attention_bias=true", &m));
-    CHECK(count_op("gemm_nt_bias") == 15 && count_op("gemm_nt") == 13);
-    arch_graph_free(m);
-    /* an optional weight whose presence is refused */
-    memset(&fb, 0, sizeof(fb));
-    fb.absent = "+rope_freqs.weight";
-    CHECK(declare("gguf:llama", "", &m) == RAD_E_UNSUPPORTED && !m);
-    CHECK(strstr(fb.message, "weight 'rope_freqs.weight'"));
-}
-
-static void lowering_step(void)
-{
-    static int32_t ids[64];
-    struct arch_graph *m;
-    RadKvBatch kv = { .slot_mapping = ids, .block_table = ids, .block_pitch = 8, .seqused = ids,
-                      .block_size = 16 };
-    RadBatch t = { .struct_size = sizeof(t), .n_tok = 5, .n_seq = 2, .token_ids = ids,
-                   .positions = ids, .cu_seqlens = ids, .max_q_len = 4, .n_out = 2, .out_ids = ids,
-                   .n_kv_groups = 1, .kv = &kv };
-    int store = -1, attn = -1;
-
-    memset(&fb, 0, sizeof(fb));
-    CHECK(!declare("llama", "", &m));
-    memset(&fc, 0, sizeof(fc));
-    fc.b = &fb;
-    fc.fail_at = -1;
-    arch_graph_step(&fc, &t, m);
-    CHECK(fc.n_issues == fb.n_ops);
-    for (int i = 0; i < fc.n_issues; i++) {
-        const struct fake_issue *s = &fc.issue[i];
-        const char *name = fb.op[s->op].name;
-        if (!strcmp(name, "kv_store") && store < 0)
-            store = i;
-        if (!strcmp(name, "attn_paged") && attn < 0) {
-            attn = i;
-            CHECK(s->n == 4 && s->n_opd == 9);
-            CHECK(s->opd[1].kind == RAD_OPERAND_KV && s->opd[1].offset == 0);
-            CHECK(s->opd[2].kind == RAD_OPERAND_RAW && s->opd[2].rows == 2 && s->opd[2].cols == 8);
-            CHECK(s->opd[4].kind == RAD_OPERAND_NONE && s->opd[7].kind == RAD_OPERAND_NONE);
-            CHECK(s->opd[6].kind == RAD_OPERAND_RAW && s->opd[6].rows == 3);
-        }
-        if (!strcmp(name, "gemm_nt"))
-            CHECK(s->n_opd == 3 && s->n == 5 && s->opd[1].kind == RAD_OPERAND_WEIGHT);
-        if (!strcmp(name, "gather_rows") || !strcmp(name, "logits_gemm"))
-            CHECK(s->n == 2 && s->opd[2].rows == 2);
-    }
-    CHECK(store >= 0 && attn == store + 1);
-    int all = fc.n_issues;
-    t.n_out = 0;                        /* a chunk that ends no sequence: no head */
-    fc.n_issues = 0;
-    arch_graph_step(&fc, &t, m);
-    CHECK(fc.n_issues == all - 3);
-    fc.n_issues = 0;                    /* the first error ends the step */
-    fc.fail_at = 4;
-    arch_graph_step(&fc, &t, m);
-    CHECK(fc.n_issues == 4);
-    arch_graph_free(m);
-    /* a bias and no residual behind it: five operands */
-    memset(&fb, 0, sizeof(fb));
-    CHECK(!declare("qwen2", "", &m));
-    fc.n_issues = 0;
-    fc.fail_at = -1;
-    t.n_out = 1;
-    arch_graph_step(&fc, &t, m);
-    for (int i = 0; i < fc.n_issues; i++)
-        if (!strcmp(fb.op[fc.issue[i].op].name, "gemm_nt_bias"))
-            CHECK(fc.issue[i].n_opd == 5 && fc.issue[i].opd[3].kind == RAD_OPERAND_NONE);
-    arch_graph_free(m);
-}
-
-/* forms: the fused op where it resolves, else its chain */
-static void lowering_forms(void)
-{
-    static const char from[] = "{ \"op\": \"silu_mul\", \"when\": \"ffn_act == 'silu'\", "
-                               "\"args\": [\"gate_up\", \">act\"],\n"
-                               "      \"params\": { \"n\": \"n_ff\", \"dtype\": \"'$act'\" } }";
-    static const char to[] =
-        "{ \"forms\": [[{ \"op\": \"fused\", \"when\": \"ffn_act == 'silu'\", \"args\": [\"gate_up\", "
-        "\">act\"] }], [{ \"op\": \"silu_mul\", \"args\": [\"gate_up\", \">act\"], \"params\": "
-        "{ \"n\": \"n_ff\", \"dtype\": \"'$act'\" } }]] }";
-    struct rad_lab *keep = lab;
-    struct lab_text copy[64];
-    char *made = NULL;
-    struct rad_err err = { 0 };
-    struct arch_graph *m;
-    static int32_t ids[64];
-    RadBatch t = { .n_tok = 1, .n_seq = 1, .token_ids = ids, .positions = ids, .max_q_len = 1 };
-
-    memcpy(copy, file, sizeof(copy));
-    for (int k = 0; k < n_files; k++) {
-        const char *at = strcmp(file[k].name, "ffn") ? NULL : strstr(file[k].text, from);
-        if (!at)
-            continue;
-        made = malloc(file[k].n + sizeof(to));
-        copy[k].n = (size_t)sprintf(made, "%.*s%s%s", (int)(at - file[k].text), file[k].text, to,
-                                    at + strlen(from));
-        copy[k].text = made;
-    }
-    CHECK(made != NULL);
-    CHECK_MSG(!lab_open_texts(copy, n_files, &lab, &err), "%s", err.text);
-    if (!made || !lab) {
-        lab = keep;
-        return;
-    }
-    for (int how = 0; how < 3; how++) {     /* served, in no library, without a kernel */
-        int fused = 0, chain = 0;
-        memset(&fb, 0, sizeof(fb));
-        fb.undeclared = how == 1 ? "fused" : NULL;
-        fb.unresolved = how == 2 ? "fused" : NULL;
-        CHECK(!declare("llama", "", &m));
-        memset(&fc, 0, sizeof(fc));
-        fc.b = &fb;
-        fc.fail_at = -1;
-        arch_graph_step(&fc, &t, m);
-        for (int i = 0; i < fc.n_issues; i++) {
-            fused += !strcmp(fb.op[fc.issue[i].op].name, "fused");
-            chain += !strcmp(fb.op[fc.issue[i].op].name, "silu_mul");
-        }
-        CHECK_MSG(fused == (how ? 0 : 4) && chain == (how ? 4 : 0), "%d: %d fused, %d chains", how,
-                  fused, chain);
-        CHECK(count_op("fused") == (how == 1 ? 0 : 4));
-        arch_graph_free(m);
-    }
-    rad_lab_free(lab);
-    free(made);
-    lab = keep;
 }
 
 int main(void)
