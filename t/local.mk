@@ -15,6 +15,7 @@ bats_tests = \
 	t/60-golden.bats \
 	t/61-convert.bats \
 	t/62-generate.bats \
+	t/65-smollm.bats \
 	t/70-http.bats
 
 check_PROGRAMS += t/check/base-check t/check/json-check
