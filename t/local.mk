@@ -72,7 +72,7 @@ TESTS += t/check/plan-check
 EXTRA_DIST += t/golden/enc t/http/openai_client.py
 
 # Tests that scripts/check runs under TSan too.
-threaded_tests = t/check/base-check t/check/engine-check t/check/plan-check
+threaded_tests = t/check/base-check t/check/tok-check t/check/engine-check t/check/plan-check
 
 check_PROGRAMS += t/check/ref-check
 t_check_ref_check_SOURCES = t/check/ref-check.c t/check/ref-check-lib.c t/check/ref-check-elem.c \

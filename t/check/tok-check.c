@@ -213,6 +213,83 @@ static void repaired(void)
     radi_str_release(&s);
 }
 
+/* Each allocation fails once: load, encode, decode, write. Never a crash or a
+ * leak, always a message. */
+static void faults(void)
+{
+    static const char json[] =
+        "{\"model\":{\"type\":\"BPE\",\"unk_token\":\"?\",\"byte_fallback\":true,\"vocab\":"
+        "{\"?\":0,\"a\":1,\"b\":2,\"ab\":3,\"<0x41>\":4,\"\xe2\x96\x81\":5},\"merges\":[\"a b\"]},"
+        "\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"NFD\"},"
+        "{\"type\":\"BertNormalizer\"},{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"c+\"},"
+        "\"content\":\"b\"}]},\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":["
+        "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"[a-z]+(?=b)\"},\"behavior\":\"Isolated\"},"
+        "{\"type\":\"Metaspace\"}]},\"decoder\":{\"type\":\"Sequence\",\"decoders\":["
+        "{\"type\":\"ByteFallback\"},{\"type\":\"Fuse\"}]},\"added_tokens\":[{\"id\":9,"
+        "\"content\":\"<x>\",\"special\":true,\"normalized\":true}]}";
+    static const char text[] = "ab <x> cab \xc3\xa9 A\xff";
+    int ok = 0, round = 0;
+    for (uint64_t n = 1; ok < 20 && n < 5000; n++, round++) {
+        struct rad_tokenizer *t = NULL;
+        struct rad_ids ids = { 0 };
+        struct rad_tok_text s = { 0 };
+        struct rad_tok_files f = { .size = sizeof f, .tokenizer = json,
+                                   .tokenizer_len = sizeof json - 1 };
+        struct rad_err e = { 0 };
+        radi_alloc_fail_at(n);
+        rad_status st = rad_tokenizer_from_json(&f, &t, &e);
+        CHECK_MSG(!st == (t != NULL), "allocation %d: status %d", round, st);
+        if (!st)
+            st = rad_tokenizer_encode(t, text, sizeof text - 1, RAD_TOK_PARSE_SPECIAL, &ids, &e);
+        if (!st)
+            st = rad_tokenizer_decode(t, ids.id, ids.n, 0, &s, &e);
+        CHECK_MSG(!st || (st == RAD_E_NOMEM && e.text[0]), "allocation %d: status %d: %s", round,
+                  st, e.text);
+        ok = st ? 0 : ok + 1;
+        radi_alloc_fail_at(0);
+        rad_tok_text_release(&s);
+        rad_ids_release(&ids);
+        rad_tokenizer_free(t);
+    }
+    CHECK_MSG(ok >= 20 && round > 60, "%d rounds, %d went through", round, ok);
+}
+
+/* One tokenizer, four threads, the same answer; TSan watches the facts that the
+ * threads find out and share. */
+static const struct rad_tokenizer *shared;
+static struct rad_ids got[4];
+static void part(void *arg, int i, int parts)
+{
+    (void)arg;
+    (void)parts;
+    static const char text[] = "ab b abab ba ab aab 12 ab";
+    for (int k = 0; k < 200; k++) {
+        got[i].n = 0;
+        if (rad_tokenizer_encode(shared, text, sizeof text - 1, 0, &got[i], NULL))
+            got[i].n = 0;
+    }
+}
+static void threads(void)
+{
+    struct rad_tokenizer *t = from_text(
+        "{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1,\"ab\":2,\"aab\":3,\"\xc4\xa0\":4,"
+        "\"\xc4\xa0" "ab\":5},\"merges\":[\"a b\",\"\xc4\xa0 ab\",\"a ab\"]},"
+        "\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false},"
+        "\"decoder\":{\"type\":\"ByteLevel\"}}");
+    struct radi_pool *p;
+    shared = t;
+    if (radi_pool_new(4, &p, &err))
+        die("pool");
+    radi_pool_run(p, part, NULL);
+    for (int i = 1; i < radi_pool_parts(p); i++)
+        CHECK(got[i].n == got[0].n && got[0].n > 5 &&
+              !memcmp(got[i].id, got[0].id, got[0].n * sizeof *got[0].id));
+    radi_pool_free(p);
+    for (int i = 0; i < 4; i++)
+        rad_ids_release(&got[i]);
+    rad_tokenizer_free(t);
+}
+
 /* ---- verbs */
 static struct rad_tokenizer *open_tok(const char *path)
 {
@@ -667,5 +744,7 @@ int main(int argc, char **argv)
     TAP_RUN(pre_tokenisers);
     TAP_RUN(added);
     TAP_RUN(repaired);
+    TAP_RUN(faults);
+    TAP_RUN(threads);
     return tap_done();
 }
