@@ -7,7 +7,7 @@ bats_tests = \
 	t/02-source.bats \
 	t/03-cmd.bats \
 	t/10-container.bats \
-	t/12-ckpt.bats \
+	t/50-plan.bats t/12-ckpt.bats \
 	t/20-tokenizer.bats \
 	t/25-template.bats \
 	t/40-ref.bats \

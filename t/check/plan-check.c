@@ -4,6 +4,7 @@
  * its own (plan-choice.c). */
 #include "config.h"
 
+#include <math.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,7 +13,7 @@
 #include "tap.h"
 
 /* ---- the tiny model with libref */
-static struct rad_plugins *with_ref(void)
+static struct rad_plugins *with_ref(const struct radi_exports *more)
 {
     struct rad_plugins *p;
     struct rad_err err = { 0 };
@@ -24,6 +25,8 @@ static struct rad_plugins *with_ref(void)
         st = rad_plugins_add_file(p, path, &err);
     if (!st)
         st = radi_plugins_add(p, "tiny.so", &tiny_exports, NULL, &err);
+    if (!st && more)
+        st = radi_plugins_add(p, "more.so", more, NULL, &err);
     if (!st)
         st = radi_plugins_settle(p, &err);
     if (st) {
@@ -289,6 +292,46 @@ static void test_device(void)
     close_rt(d, pd);
 }
 
+/* A library with a layout of its own, for few rows and f32 weights only. */
+static void packed_weights(void)
+{
+    struct rad_plugins *both = with_ref(&libpack_exports), *only = ref;
+    static float want[4][V];
+    for (int dev = 0; dev < 2; dev++) {
+        struct rad_plan *plan;
+        ref = only;
+        struct radi_rt *rt = open_rt(dev, &plan);
+        if (!rt)
+            break;
+        fill(rt, 1, (int[]){ 0 }, (int[]){ 4 }, true);
+        memcpy(want, run(rt), sizeof want);
+        close_rt(rt, plan);
+        ref = both;
+        rt = open_rt(dev, &plan);
+        if (!rt)
+            break;
+        /* gate_up is f32: laid out for small steps, planes for large ones; a
+         * bf16 weight is read as it is */
+        CHECK(plan->n_layouts == L && plan->size.weights_layout == (uint64_t)L * 12288);
+        CHECK(pack_inits == L);
+        pack_launches = 0;
+        fill(rt, 1, (int[]){ 0 }, (int[]){ 4 }, true);
+        const float *got = run(rt);
+        CHECK(pack_launches == L);
+        double err = 0;
+        for (int i = 0; i < 4 * V; i++)
+            err = RADI_MAX(err, fabs((double)got[i] - (double)want[i / V][i % V]));
+        CHECK_MSG(err < 1e-5, "differs by %g", err);
+        fill(rt, 1, (int[]){ 0 }, (int[]){ 9 }, true);
+        got = run(rt);
+        CHECK(pack_launches == L && !memcmp(got, want, 4 * sizeof *want));
+        close_rt(rt, plan);
+        CHECK(pack_inits == 0);
+    }
+    ref = only;
+    rad_plugins_close(both);
+}
+
 static void (*child)(struct radi_rt *rt);
 static int signal_of(struct radi_rt *rt, void (*fn)(struct radi_rt *))
 {
@@ -420,7 +463,7 @@ int main(int argc, char **argv)
     if (argc >= 3 && !strcmp(argv[1], "--home"))
         return open_home(argv[2], argc > 3 ? argv[3] : "");
     choice_cases();
-    ref = with_ref();
+    ref = with_ref(NULL);
     model = tiny_model();
     if (!model || radi_pool_new(2, &pool, &err)) {
         printf("Bail out! no model or pool\n");
@@ -431,6 +474,7 @@ int main(int argc, char **argv)
     TAP_RUN(kv_budget);
     TAP_RUN(chunks_and_batches);
     TAP_RUN(test_device);
+    TAP_RUN(packed_weights);
     TAP_RUN(host_reads_fault);
     TAP_RUN(issue_faults);
     TAP_RUN(no_memory);

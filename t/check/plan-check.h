@@ -37,6 +37,8 @@ void tiny_step(RadCtx *c, const RadBatch *batch);
 extern const struct radi_exports tiny_exports;
 struct rad_model *tiny_model(void);
 
+extern const struct radi_exports libpack_exports;
+extern int pack_launches, pack_inits;
 void choice_cases(void);         /* plan-choice.c */
 
 #define IS(a, b) CHECK_MSG(!strcmp(a, b), "found '%s', want '%s'", a, b)

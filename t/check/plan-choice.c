@@ -40,6 +40,73 @@ static int veto_relayout(const void *params, int operand, const RadEncoding *e,
 }
 static const RadCodec veto_codec = { .layout = veto_layout, .relayout = veto_relayout };
 
+/* ---- a library whose gemm_nt reads transposed f32 weights; M <= 4 only, so
+ * that larger steps go to the reference library and its planes */
+static int pack_parse(const RadParam *p, int n, void *out)
+{
+    int64_t *nk = out;
+    nk[0] = rad_param_int(p, n, "N", 0);
+    nk[1] = rad_param_int(p, n, "K", 0);
+    return RAD_OK;
+}
+int pack_launches, pack_inits;
+static int pack_init(const void *params, int rank, int world, void **instance)
+{
+    (void)params; (void)rank; (void)world;
+    pack_inits++;
+    *instance = &pack_inits;
+    return RAD_OK;
+}
+static void pack_fini(void *instance)
+{
+    (*(int *)instance)--;
+}
+static size_t pack_scratch(const void *params, int parts)
+{
+    (void)params;
+    return (size_t)parts * 4096;
+}
+static int pack_launch(const RadLaunch *a)
+{
+    const int64_t *nk = a->params, N = nk[0], K = nk[1], T = a->opd[0].shape[0];
+    const float *x = a->opd[0].data, *w = a->opd[1].data;
+    float *y = a->opd[2].data;
+    if (a->opd[1].enc || a->opd[1].shape[0] != K || a->opd[1].shape[1] != N
+        || a->instance != &pack_inits)
+        return RAD_E_SHAPE;
+    double *sum = (double *)((char *)a->scratch + 4096 * (size_t)a->part);
+    if (a->scratch_bytes < 4096 * (size_t)a->parts || N > 512)
+        return RAD_E_SCRATCH;
+    for (int64_t t = a->part; t < T; t += a->parts) {
+        memset(sum, 0, (size_t)N * sizeof *sum);
+        for (int64_t k = 0; k < K; k++)
+            for (int64_t n = 0; n < N; n++)
+                sum[n] += (double)x[t * a->opd[0].stride[0] + k] * (double)w[k * N + n];
+        for (int64_t n = 0; n < N; n++)
+            y[t * a->opd[2].stride[0] + n] = (float)sum[n];
+    }
+    if (a->part == 0)
+        pack_launches++;
+    return RAD_OK;
+}
+static const RadParamSpec gemm_params[] = {
+    { "M", RAD_PK_RANGE, RAD_PARAM_REQUIRED, 0 }, { "N", RAD_PK_INT, RAD_PARAM_REQUIRED, 0 },
+    { "K", RAD_PK_INT, RAD_PARAM_REQUIRED, 0 }, { "dtype", RAD_PK_STR, RAD_PARAM_REQUIRED, 0 },
+};
+static const RadOperandSpec gemm_opd[] = {
+    { "a", RAD_OPD_IN, 0 }, { "b", RAD_OPD_WEIGHT, 0 }, { "y", RAD_OPD_OUT, 0 },
+};
+static const RadOpSchema gemm_schema = { sizeof gemm_schema, "gemm_nt", gemm_params, 4, gemm_opd,
+                                         3, 1e-5, "y = a b'" };
+static const RadConstraint pack_when[] = { { "M", RAD_C_LE, 4, NULL },
+                                           { "dtype", RAD_C_EQ, 0, "f32" } };
+static const RadKernelRow rows_pack[] = { {
+    .struct_size = sizeof(RadKernelRow), .name = "gemm_nt_f32_f32_f32_t_test", .op = "gemm_nt",
+    .constraints = pack_when, .n_constraints = 2, .params_size = 16, .parse = pack_parse,
+    .init = pack_init, .fini = pack_fini, .launch = pack_launch, .scratch = pack_scratch,
+    .codec = &veto_codec,
+} };
+
 static const RadParamSpec probe_params[] = {
     { "M", RAD_PK_RANGE, RAD_PARAM_REQUIRED, 0 }, { "n", RAD_PK_INT, RAD_PARAM_REQUIRED, 0 },
     { "mode", RAD_PK_STR, RAD_PARAM_OPTIONAL, 0 }, { "page", RAD_PK_INT, RAD_PARAM_DERIVED, 0 },
@@ -78,7 +145,7 @@ static const RadKernelRow rows_v[] = {
     ROW("v_planes", 10, .derived = page32, .n_derived = 1),
 };
 
-#define LIB(x, schema, nrows)                                                       \
+#define LIB(x, schema, nrows, linkage)                                              \
     static int x##_one(void) { return 1; }                                          \
     static const RadOpSchema *x##_schema(int i) { (void)i; return &schema; }        \
     static int x##_count(void) { return (int)RADI_COUNT(nrows); }                   \
@@ -86,14 +153,15 @@ static const RadKernelRow rows_v[] = {
     static const RadPluginInfo x##_info_ = { sizeof(RadPluginInfo), RAD_PLUGIN_KERNEL, #x, "1", \
                                              "", "" };                              \
     static const RadPluginInfo *x##_info(void) { return &x##_info_; }               \
-    static const struct radi_exports x##_exports = { .info = x##_info,              \
+    linkage const struct radi_exports x##_exports = { .info = x##_info,              \
         .schema_count = x##_one, .schema_at = x##_schema, .row_count = x##_count,   \
         .row_at = x##_row };
-LIB(liba, probe_schema, rows_a)
-LIB(libb, probe_schema, rows_b)
-LIB(libv, probe_schema, rows_v)
-LIB(libodd, other_schema, rows_b)
-LIB(libref2, probe_schema, rows_b)
+LIB(liba, probe_schema, rows_a, static)
+LIB(libb, probe_schema, rows_b, static)
+LIB(libv, probe_schema, rows_v, static)
+LIB(libodd, other_schema, rows_b, static)
+LIB(libref2, probe_schema, rows_b, static)
+LIB(libpack, gemm_schema, rows_pack, )
 
 static const RadPluginInfo twin_info_ = { sizeof twin_info_, RAD_PLUGIN_ARCH, "twin", "1", "", "" };
 static const RadPluginInfo *twin_info(void) { return &twin_info_; }
