@@ -140,3 +140,20 @@ each_tokenizer() {
         has "$output" "own steps: 0" || { echo "$d"; false; }
     done
 }
+
+@test "rad-tokcheck: a container's certificate holds, and tells when it does not" {
+    need_fixtures golden/unpack.sh
+    sh "$FIXTURES/golden/unpack.sh" "$TMP/g" tok-spm >/dev/null
+    run_ok "$CHECK" container "$TMP/g/tok-spm" m.rad
+    run_ok rad-tokcheck --certificate m.rad
+    has "$output" "vectors, "
+    has "$output" "holds"
+    run_ok rad-tokcheck m.rad <<<'Hello'
+    want=$output
+    run_ok rad-tokcheck "$TMP/g/tok-spm" <<<'Hello'
+    [ "$output" = "$want" ]
+    at=$(grep -abo 'RADTOK1' m.rad | head -1 | cut -d: -f1)
+    printf '\xff' | dd of=m.rad bs=1 seek=$((at + 26)) conv=notrunc status=none
+    run_fail 1 rad-tokcheck --certificate m.rad
+    has "$stderr" "certificate: "
+}

@@ -461,14 +461,16 @@ static void same_vectors(const char *what, const struct rad_tokenizer *a,
 static int container(const char *tok, const char *file)
 {
     struct rad_tokenizer *t = open_tok(tok), *u;
-    struct rad_tok_text v[2] = { { 0 }, { 0 } };
+    struct rad_tok_text v[2] = { { 0 }, { 0 } }, cert = { 0 };
     struct rad_model *m;
     for (int i = 0; i < 2; i++) {
         struct rad_model_writer *w;
         if (rad_model_writer_new(&w, &err) ||
             rad_model_writer_header(w, "llama", "t", "", "", "t", &err) ||
             rad_tokenizer_write_vocab(t, rad_model_writer_intern, w, &v[i], &err) ||
-            rad_model_writer_vocab(w, v[i].s, v[i].len, &err) || rad_model_writer_plan(w, &err) ||
+            rad_model_writer_vocab(w, v[i].s, v[i].len, &err) ||
+            (!cert.len && rad_tokenizer_certificate_make(t, &cert, &err)) ||
+            rad_model_writer_certificate(w, cert.s, cert.len, &err) || rad_model_writer_plan(w, &err) ||
             rad_model_writer_open(w, file, &err) || rad_model_writer_finish(w, &err))
             die("write");
         rad_model_writer_free(w);
@@ -500,6 +502,7 @@ static int container(const char *tok, const char *file)
         report("container", "the second writing");
     rad_tok_text_release(&v[0]);
     rad_tok_text_release(&v[1]);
+    rad_tok_text_release(&cert);
     rad_tokenizer_free(t);
     return differences > 0;
 }
