@@ -484,10 +484,19 @@ static rad_status make_config(struct rad_ckpt *ck, struct rad_err *err)
     radi_str_addc(&s, '{');
     for (size_t i = 0; i < ck->kvs; i++) {
         const struct rad_ckpt_kv *kv = &ck->kv[i].pub;
-        if (kv->is_array && (kv->n > MAX_JSON_ARRAY || !strncmp(kv->key, "tokenizer.", 10)))
-            continue;
+        bool cut = kv->is_array &&
+            (kv->n > MAX_JSON_ARRAY || !strncmp(kv->key, "tokenizer.", 10));
         radi_str_adds(&s, first ? "\n" : ",\n");
         first = false;
+        if (cut) {                          /* "KEY.length": its elements */
+            struct radi_str k = { 0 };
+            radi_str_addf(&k, "%s.length", kv->key);
+            radi_str_add_json(&s, k.s ? k.s : "", k.len);
+            radi_str_addf(&s, ": %llu", (unsigned long long)kv->n);
+            s.failed = s.failed || k.failed;
+            radi_str_release(&k);
+            continue;
+        }
         radi_str_add_json(&s, kv->key, strlen(kv->key));
         radi_str_adds(&s, kv->is_array ? ": [" : ": ");
         for (uint64_t k = 0; k < kv->n; k++) {

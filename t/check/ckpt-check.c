@@ -236,7 +236,8 @@ static void gguf_metadata(void)
     CHECK(!strcmp(rad_ckpt_config_json(ck),
                   "{\n\"general.architecture\": \"toy\",\n\"general.file_type\": 15,\n"
                   "\"toy.neg\": -2,\n\"toy.eps\": 9.99999975e-06,\n\"toy.on\": true,\n"
-                  "\"toy.big\": 18446744073709551615,\n\"toy.list\": [-1, 0, 1]\n}\n"));
+                  "\"toy.big\": 18446744073709551615,\n\"toy.list\": [-1, 0, 1],\n"
+                  "\"tokenizer.ggml.tokens.length\": 3\n}\n"));
     size_t toks = (size_t)rad_ckpt_kv_find(ck, "tokenizer.ggml.tokens");
     CHECK(rad_ckpt_kv(ck, toks)->n == 3 && rad_ckpt_kv(ck, toks)->is_array);
     const char *t = rad_ckpt_kv_str(ck, toks, 2, &n);
