@@ -33,12 +33,13 @@ int ref_rope_parse(const RadParam *p, int n, void *out)
 int ref_rope_cost(const void *params, const RadTensor *opd, int n_opd, RadCost *out)
 {
     const struct ref_rope *r = params;
-    if (n_opd < 3)
+    if (n_opd < 4)
         return RAD_E_ARG;
     uint64_t rows = opd[0].rank ? (uint64_t)opd[0].shape[0] : 0;
     uint64_t pairs = rows * (uint64_t)r->heads * (uint64_t)(r->rot / 2);
     uint64_t esz = (uint64_t)rad_dtype_bits(opd[0].dtype) / 8;
-    out->bytes = 4 * pairs * esz + ref_bytes(&opd[1]) + ref_bytes(&opd[2]);
+    out->bytes = 4 * pairs * esz + ref_bytes(&opd[1]) + ref_bytes(&opd[2])
+        + ref_bytes(&opd[3]);
     out->ops = 6 * pairs;
     return RAD_OK;
 }
@@ -58,11 +59,11 @@ static void rotate(const struct ref_rope *r, void *row, int dt, int64_t at, cons
     ref_store(row, dt, at, r->rot, b);
 }
 
-/* qkv!, positions, inv_freq?. Each of the first `heads` heads of a row turns. */
+/* qkv!, positions, inv_freq?, freq_factors?. Each of the first `heads` heads of a row turns. */
 int ref_rope(const RadLaunch *a)
 {
     const struct ref_rope *r = a->params;
-    if (a->n_opd < 3 || rad_absent(&a->opd[0]))
+    if (a->n_opd < 4 || rad_absent(&a->opd[0]))
         return RAD_E_ARG;
     const RadTensor *t = &a->opd[0];
     if (t->rank < 2)
@@ -81,6 +82,13 @@ int ref_rope(const RadLaunch *a)
     if (!rad_absent(&a->opd[2])) {
         RAD_TRY(ref_weight_check(&a->opd[2], 1, r->rot / 2));
         RAD_TRY(ref_weight_rows(&a->opd[2], 0, 1, r->rot / 2, inv));
+    }
+    if (!rad_absent(&a->opd[3])) {
+        float f[REF_MAX_ROTARY / 2];
+        RAD_TRY(ref_weight_check(&a->opd[3], 1, r->rot / 2));
+        RAD_TRY(ref_weight_rows(&a->opd[3], 0, 1, r->rot / 2, f));
+        for (int64_t i = 0; i < r->rot / 2; i++)
+            inv[i] /= f[i];
     }
     int64_t r0, r1;
     ref_share(a, x.rows, &r0, &r1);

@@ -70,11 +70,20 @@ void lowering_declare(void)
     CHECK(!declare("llama", "attention_bias=true", &m));
     CHECK(count_op("gemm_nt_bias") == 15 && count_op("gemm_nt") == 13);
     arch_graph_free(m);
-    /* an optional weight whose presence is refused */
+    /* an optional weight: absent, present */
+    memset(&fb, 0, sizeof(fb));
+    CHECK(!declare("gguf:llama", "", &m));
+    for (int i = 0; i < fb.n_ops; i++)
+        CHECK(strcmp(fb.op[i].name, "rope") ||
+              (fb.op[i].n_w == 2 && fb.op[i].w[1] == RAD_NULL_HANDLE));
+    arch_graph_free(m);
     memset(&fb, 0, sizeof(fb));
     fb.absent = "+rope_freqs.weight";
-    CHECK(declare("gguf:llama", "", &m) == RAD_E_UNSUPPORTED && !m);
-    CHECK(strstr(fb.message, "weight 'rope_freqs.weight'"));
+    CHECK(!declare("gguf:llama", "", &m));
+    for (int i = 0; i < fb.n_ops; i++)
+        CHECK(strcmp(fb.op[i].name, "rope") ||
+              !strcmp(fb.weight[fb.op[i].w[1]], "rope_freqs.weight"));
+    arch_graph_free(m);
 }
 
 void lowering_step(void)
@@ -137,6 +146,52 @@ void lowering_step(void)
     arch_graph_free(m);
 }
 
+/* The data files with one edit in place of `lab`, which it returns. */
+static struct rad_lab *edited(const char *name, const char *from, const char *to, char **made)
+{
+    struct rad_lab *keep = lab;
+    struct lab_text copy[64];
+    struct rad_err err = { 0 };
+
+    *made = NULL;
+    memcpy(copy, file, sizeof(copy));
+    for (int k = 0; k < n_files; k++) {
+        const char *at = strcmp(file[k].name, name) ? NULL : strstr(file[k].text, from);
+        if (!at)
+            continue;
+        *made = malloc(file[k].n + strlen(to) + 1);
+        copy[k].n = (size_t)sprintf(*made, "%.*s%s%s", (int)(at - file[k].text), file[k].text, to,
+                                    at + strlen(from));
+        copy[k].text = *made;
+    }
+    CHECK(*made != NULL);
+    CHECK_MSG(!lab_open_texts(copy, n_files, &lab, &err), "%s", err.text);
+    if (!lab)
+        lab = keep;
+    return keep;
+}
+
+/* An optional weight whose presence a block refuses. */
+void lowering_refuses(void)
+{
+    char *made;
+    struct arch_graph *m;
+    struct rad_lab *keep = edited("attn", "\"global\": true, \"optional\": true,",
+                                  "\"global\": true, \"optional\": true, \"refuse\": \"why\",", &made);
+
+    memset(&fb, 0, sizeof(fb));
+    fb.absent = "+rope_freqs.weight";
+    CHECK(declare("gguf:llama", "", &m) == RAD_E_UNSUPPORTED && !m);
+    CHECK(!strcmp(fb.message, "weight 'rope_freqs.weight': why"));
+    memset(&fb, 0, sizeof(fb));
+    CHECK(!declare("gguf:llama", "", &m));
+    arch_graph_free(m);
+    if (lab != keep)
+        rad_lab_free(lab);
+    free(made);
+    lab = keep;
+}
+
 /* forms: the fused op where it resolves, else its chain */
 void lowering_forms(void)
 {
@@ -147,30 +202,12 @@ void lowering_forms(void)
         "{ \"forms\": [[{ \"op\": \"fused\", \"when\": \"ffn_act == 'silu'\", \"args\": [\"gate_up\", "
         "\">act\"] }], [{ \"op\": \"silu_mul\", \"args\": [\"gate_up\", \">act\"], \"params\": "
         "{ \"n\": \"n_ff\", \"dtype\": \"'$act'\" } }]] }";
-    struct rad_lab *keep = lab;
-    struct lab_text copy[64];
-    char *made = NULL;
-    struct rad_err err = { 0 };
+    char *made;
+    struct rad_lab *keep = edited("ffn", from, to, &made);
     struct arch_graph *m;
     static int32_t ids[64];
     RadBatch t = { .n_tok = 1, .n_seq = 1, .token_ids = ids, .positions = ids, .max_q_len = 1 };
 
-    memcpy(copy, file, sizeof(copy));
-    for (int k = 0; k < n_files; k++) {
-        const char *at = strcmp(file[k].name, "ffn") ? NULL : strstr(file[k].text, from);
-        if (!at)
-            continue;
-        made = malloc(file[k].n + sizeof(to));
-        copy[k].n = (size_t)sprintf(made, "%.*s%s%s", (int)(at - file[k].text), file[k].text, to,
-                                    at + strlen(from));
-        copy[k].text = made;
-    }
-    CHECK(made != NULL);
-    CHECK_MSG(!lab_open_texts(copy, n_files, &lab, &err), "%s", err.text);
-    if (!made || !lab) {
-        lab = keep;
-        return;
-    }
     for (int how = 0; how < 3; how++) {     /* served, in no library, without a kernel */
         int fused = 0, chain = 0;
         memset(&fb, 0, sizeof(fb));
@@ -190,7 +227,8 @@ void lowering_forms(void)
         CHECK(count_op("fused") == (how == 1 ? 0 : 4));
         arch_graph_free(m);
     }
-    rad_lab_free(lab);
+    if (lab != keep)
+        rad_lab_free(lab);
     free(made);
     lab = keep;
 }

@@ -691,6 +691,7 @@ int main(void)
     TAP_RUN(broken);
     TAP_RUN(lowering_declare);
     TAP_RUN(lowering_step);
+    TAP_RUN(lowering_refuses);
     TAP_RUN(lowering_forms);
     rad_lab_free(lab);
     for (int i = 0; i < n_files; i++)

@@ -17,6 +17,7 @@ rad_status point(const char *type, const char *edits, struct rad_lab_point **p,
 
 void lowering_declare(void);
 void lowering_step(void);
+void lowering_refuses(void);
 void lowering_forms(void);
 
 #endif

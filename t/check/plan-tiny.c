@@ -242,7 +242,8 @@ void tiny_step(RadCtx *c, const RadBatch *bt)
     for (int i = 0; i < L; i++) {
         RAD_ISSUE(c, t->l[i].norm1, brows(t->x, n), RAD_W(t->l[i].n1), brows(t->h, n));
         RAD_ISSUE(c, t->l[i].mqkv, brows(t->h, n), RAD_W(t->l[i].qkv), brows(t->qkv, n));
-        RAD_ISSUE(c, t->l[i].rope, brows(t->qkv, n), praw(bt->positions, RAD_I32, n), pnone());
+        RAD_ISSUE(c, t->l[i].rope, brows(t->qkv, n), praw(bt->positions, RAD_I32, n), pnone(),
+                  pnone());
         RAD_ISSUE(c, t->l[i].store, bcols(t->qkv, n, H * C, HKV * C),
                   bcols(t->qkv, n, (H + HKV) * C, HKV * C), praw(k->slot_mapping, RAD_I32, n),
                   pkv(t->kv, i));

@@ -239,26 +239,29 @@ static void layernorm_bias_is_optional(void)
 static void rope_turns_pairs(void)
 {
     int32_t at[] = { 0, 7, 100000, 3 };
-    float table[8];
-    for (int i = 0; i < 8; i++)
+    float table[8], factors[8];
+    for (int i = 0; i < 8; i++) {
         table[i] = 1.0f / (float)(i + 1);
+        factors[i] = 1.0f + 0.75f * (float)i;
+    }
     for (int t = 0; t < 2; t++)
         for (int gptj = 0; gptj < 2; gptj++)
-            for (int own = 0; own < 2; own++) {
+            for (int own = 0; own < 4; own++) {       /* bits: frequencies, factors */
                 int64_t C = 24, R = 16, H = 3, V = 2;    /* two heads more stay as they are */
                 struct buf x = act(types[t], 4, (H + V) * C, (H + V) * C + 5);
                 struct buf was = act(types[t], 4, (H + V) * C, (H + V) * C), pos = ints(at, 4);
                 for (int64_t r = 0; r < 4; r++)
                     for (int64_t c = 0; c < (H + V) * C; c++)
                         set(&was, r, c, get(&x, r, c));
-                RadTensor o[3] = { x.t, pos.t, { 0 } };
-                if (own)
-                    o[2] = (RadTensor){ .data = table, .dtype = RAD_F32, .rank = 1, .shape = { 8 },
-                                        .stride = { 1 } };
+                RadTensor o[4] = { x.t, pos.t, { 0 }, { 0 } };
+                for (int k = 0; k < 2; k++)
+                    if (own >> k & 1)
+                        o[2 + k] = (RadTensor){ .data = k ? factors : table, .dtype = RAD_F32,
+                                                .rank = 1, .shape = { 8 }, .stride = { 1 } };
                 RadParam p[] = { P_N("head_dim", C), P_N("n_head", 2), P_N("n_head_kv", 1),
                                  P_R("theta", 10000), P_R("scale", 4), P_N("rotary_dim", R),
                                  P_S("mode", gptj ? "gptj" : "neox"), P_R("mscale", 1.25) };
-                run("rope", p, 8, o, 3, 0);
+                run("rope", p, 8, o, 4, 0);
                 for (int64_t r = 0; r < 4; r++)
                     for (int64_t h = 0; h < H + V; h++)
                         for (int64_t c = 0; c < C; c++) {
@@ -266,9 +269,9 @@ static void rope_turns_pairs(void)
                             if (h < H && c < R) {
                                 int64_t i = gptj ? c / 2 : c % (R / 2);
                                 int64_t u = gptj ? 2 * i : i, v = gptj ? 2 * i + 1 : i + R / 2;
-                                float inv = own ? table[i]
+                                float inv = own & 1 ? table[i]
                                     : 1.0f / powf(10000, (float)(2 * i) / (float)R) / 4;
-                                float a = (float)at[r] * inv;
+                                float a = (float)at[r] * (own & 2 ? inv / factors[i] : inv);
                                 double cs = (double)((float)cos((double)a) * 1.25f);
                                 double sn = (double)((float)sin((double)a) * 1.25f);
                                 double p0 = (double)get(&was, r, h * C + u);
