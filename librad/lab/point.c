@@ -554,14 +554,15 @@ static bool foreign(const char *key)
 {
     static const char *const prefix[] = { "generation.", "preprocessor.", "video_preprocessor.",
                                           "draft.", "radiance.", "processor." };
-    static const char *const word[] = { "n_layers", "n_embd", "n_head", "n_head_kv", "head_dim",
-        "n_ff", "n_vocab", "n_ctx_train", "n_expert", "n_expert_used", "n_expert_shared",
+    /* typed rows; head_dim and rope_theta are spelt as the config's own keys */
+    static const char *const word[] = { "n_layers", "n_embd", "n_head", "n_head_kv", "n_ff",
+         "n_vocab", "n_ctx_train", "n_expert", "n_expert_used", "n_expert_shared",
         "rms_eps", "rope_scale" };
     for (size_t i = 0; i < RADI_COUNT(prefix); i++)
         if (!strncmp(key, prefix[i], strlen(prefix[i])))
             return true;
     for (size_t i = 0; i < RADI_COUNT(word); i++)
-        if (!strcmp(key, word[i]) && strcmp(key, "head_dim"))
+        if (!strcmp(key, word[i]))
             return true;
     return false;
 }
