@@ -42,7 +42,7 @@ static const double PI = 3.14159265358979323846;
 
 /* Wave lengths above orig/low are stretched by the factor, those below
  * orig/high stay, those between blend. */
-static rad_status scale_llama3(const struct call *c, float *f, int n)
+static rad_status scale_banded(const struct call *c, float *f, int n)
 {
     double factor, low, high, orig;
 
@@ -128,8 +128,8 @@ static rad_status rope_inv_freq(const struct call *c, struct rad_lab_const *out)
     if (!strcmp(kind, "linear"))
         for (int i = 0; i < n; i++)
             f[i] = f[i] / (float)factor;
-    else if (!strcmp(kind, "llama3"))
-        st = scale_llama3(c, f, n);
+    else if (!strcmp(kind, "banded"))
+        st = scale_banded(c, f, n);
     else if (!strcmp(kind, "yarn"))
         st = scale_yarn(c, f, n, dim, theta);
     else if (strcmp(kind, "default"))

@@ -662,6 +662,43 @@ static void broken(void)
     }
 }
 
+/* ---- the n-th allocation fails: a message, no crash, nothing leaks */
+static void memory_runs_out(void)
+{
+    static const char config[] = "{\"model_type\":\"qwen2\",\"hidden_size\":64,\"eos_token_id\":[1],"
+        "\"intermediate_size\":96,\"num_hidden_layers\":2,\"num_attention_heads\":4,"
+        "\"vocab_size\":336,\"max_position_embeddings\":512}";
+    uint64_t n = 1;
+
+    for (bool done = false; !done; n += 1 + n / 16) {
+        struct rad_err err = { 0 };
+        struct rad_lab *l = NULL;
+        struct rad_lab_point *p = NULL;
+        struct rad_lab_graph *g = NULL;
+        char *text = NULL;
+        uint64_t before = radi_alloc_count();
+
+        radi_alloc_fail_at(n);
+        rad_status st = lab_open_texts(file, n_files, &l, &err);
+        if (!st)
+            st = rad_lab_point_new(l, config, sizeof(config) - 1, &p, &err);
+        if (!st)
+            st = rad_lab_graph_new(l, p, &g, &err);
+        if (!st)
+            st = rad_lab_graph_text(p, g, &text, &err);
+        radi_alloc_fail_at(0);
+        CHECK_MSG(!st || (st == RAD_E_NOMEM && err.text[0]), "allocation %llu: %d '%s'",
+                  (unsigned long long)n, st, err.text);
+        done = !st && radi_alloc_count() - before < n;
+        CHECK(!st == (text != NULL));
+        free(text);
+        rad_lab_graph_free(g);
+        rad_lab_point_free(p);
+        rad_lab_free(l);
+    }
+    CHECK(n > 100);
+}
+
 int main(void)
 {
     const char *src = getenv("RAD_SRCDIR");
@@ -689,6 +726,7 @@ int main(void)
     TAP_RUN(rotary);
     TAP_RUN(windows);
     TAP_RUN(broken);
+    TAP_RUN(memory_runs_out);
     TAP_RUN(lowering_declare);
     TAP_RUN(lowering_step);
     TAP_RUN(lowering_refuses);
