@@ -31,6 +31,11 @@ const RadPluginInfo *rad_plugin_info(void)
 #ifdef OPEN
 int rad_plugin_open(void) { return OPEN; }
 #endif
+#ifdef COUNT
+#include <stdio.h>
+int rad_plugin_open(void) { puts("opened"); return 0; }
+void rad_plugin_close(void) { puts("closed"); }
+#endif
 #ifndef ARCH
 int rad_kernel_schema_count(void) { return 0; }
 const RadOpSchema *rad_kernel_schema_at(int i) { (void)i; return 0; }
@@ -107,4 +112,13 @@ a/kernels/x.so 0" ] || { echo "$output"; false; }
     plugin b/kernels/y.so
     run_fail 3 "$CHECK" --home a:b
     has "$stderr" "'b/kernels/y.so': plugin name 'libx' is taken by 'a/kernels/x.so'"
+}
+
+@test "plugin: two sets that hold one file open it once and close it last" {
+    plugin h/kernels/x.so -DCOUNT
+    run_ok "$CHECK" --twice h
+    [ "$output" = "opened
+both
+one
+closed" ] || { echo "$output"; false; }
 }

@@ -150,15 +150,19 @@ uint64_t radi_stage_len(const struct rad_plan *p, int group, int which)
     }
 }
 
-static uint64_t staging_bytes(const struct rad_plan *p)
+static rad_status staging(struct rad_plan *p, struct rad_err *err)
 {
     uint64_t sum = 0;
-    for (int w = 0; w < RADI_ST_COMMON; w++)
-        sum += up(4 * radi_stage_len(p, -1, w), RADI_STAGE_ALIGN);
-    for (int g = 0; g < p->n_kv; g++)
-        for (int w = 0; w < RADI_ST_PER_KV; w++)
-            sum += up(4 * radi_stage_len(p, g, w), RADI_STAGE_ALIGN);
-    return sum;
+    for (int g = -1; g < p->n_kv; g++)
+        for (int w = 0; w < (g < 0 ? RADI_ST_COMMON : RADI_ST_PER_KV); w++) {
+            uint64_t n = radi_stage_len(p, g, w);   /* at most 2^60 */
+            if (n > (uint64_t)1 << 34)
+                return rad_fail(err, RAD_E_NOMEM, "kv group '%s': block tables of %llu entries",
+                                g < 0 ? "" : p->kv[g].name, (unsigned long long)n);
+            sum += up(4 * n, RADI_STAGE_ALIGN);
+        }
+    p->size.staging = sum;
+    return RAD_OK;
 }
 
 /* ---- weights */
@@ -204,7 +208,7 @@ rad_status radi_placement(struct rad_plan *p, struct rad_err *err)
 {
     RAD_TRY(kv_sizes(p, err));
     weight_sizes(p);
-    p->size.staging = staging_bytes(p);
+    RAD_TRY(staging(p, err));
     for (size_t i = 0; i < p->n_ops; i++)
         for (int k = 0; k < p->op[i].n_bands; k++)
             p->size.scratch = RADI_MAX(p->size.scratch, p->op[i].band[k].scratch);

@@ -5,11 +5,68 @@
 #include "config.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "plugin/plugin.h"
 
 #include "banned.h"
+
+/* A shared object that two sets loaded is one object: it is opened by the
+ * first and closed by the last. The lock guards the list and is held while the
+ * plugin opens or closes. */
+static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct opened {
+    void *dl;
+    int users;
+    struct opened *next;
+} *open_list;
+
+static struct opened **opened_at(void *dl)
+{
+    struct opened **o = &open_list;
+    while (*o && (*o)->dl != dl)
+        o = &(*o)->next;
+    return o;
+}
+
+static int lib_open(struct radi_lib *l)
+{
+    int rc = RAD_OK;
+    pthread_mutex_lock(&open_lock);
+    struct opened **at = opened_at(l->dl), *o = l->dl ? *at : NULL;
+    if (!o)
+        rc = l->x.open ? l->x.open() : RAD_OK;
+    if (rc >= 0 && l->dl && !o) {
+        o = radi_calloc(1, sizeof *o);
+        if (o) {
+            o->dl = l->dl;
+            *at = o;
+        } else {
+            if (l->x.close)
+                l->x.close();
+            rc = RAD_E_NOMEM;
+        }
+    }
+    if (rc >= 0 && o)
+        o->users++;
+    l->opened = rc >= 0;
+    pthread_mutex_unlock(&open_lock);
+    return rc;
+}
+
+static void lib_close(struct radi_lib *l)
+{
+    pthread_mutex_lock(&open_lock);
+    struct opened **at = opened_at(l->dl), *o = l->dl ? *at : NULL;
+    if ((!o || --o->users == 0) && l->x.close)
+        l->x.close();
+    if (o && !o->users) {
+        *at = o->next;
+        radi_free(o);
+    }
+    pthread_mutex_unlock(&open_lock);
+}
 
 static void lib_release(struct radi_lib *l)
 {
@@ -18,8 +75,8 @@ static void lib_release(struct radi_lib *l)
         radi_free((char *)(uintptr_t)l->pair[i].quant);
     }
     radi_free(l->pair);
-    if (l->opened && l->x.close)
-        l->x.close();
+    if (l->opened)
+        lib_close(l);
     if (l->dl)
         dlclose(l->dl);
     radi_free(l->path);
@@ -136,10 +193,10 @@ static rad_status read_pairs(struct rad_plugins *p, struct radi_lib *l, struct r
 }
 
 static const struct radi_lib *claims(const struct rad_plugins *p, const char *id,
-                                     const char *quant, const struct radi_lib *but)
+                                     const char *quant)
 {
     for (size_t i = 0; i < p->n_libs; i++)
-        for (int k = 0; &p->lib[i] != but && k < p->lib[i].n_pairs; k++)
+        for (int k = 0; k < p->lib[i].n_pairs; k++)
             if (!strcmp(p->lib[i].pair[k].arch_id, id) && !strcmp(p->lib[i].pair[k].quant, quant))
                 return &p->lib[i];
     return NULL;
@@ -155,7 +212,7 @@ static rad_status check_unique(const struct rad_plugins *p, const struct radi_li
                             l->info->name, o->path);
     }
     for (int k = 0; k < l->n_pairs; k++) {
-        const struct radi_lib *o = claims(p, l->pair[k].arch_id, l->pair[k].quant, NULL);
+        const struct radi_lib *o = claims(p, l->pair[k].arch_id, l->pair[k].quant);
         if (o)
             return rad_fail(err, RAD_E_DUPLICATE,
                             "plugins '%s' and '%s' both claim architecture '%s', quant '%s'",
@@ -189,7 +246,7 @@ rad_status radi_plugins_add(struct rad_plugins *p, const char *path, const struc
         st = rad_fail(err, RAD_E_FORMAT, "the plugin has no name");
         goto out;
     }
-    int rc = x->open ? x->open() : RAD_OK;
+    int rc = lib_open(&l);
     if (rc == RAD_E_UNSUPPORTED) {
         rad_log(RAD_LOG_INFO, "plugin", "'%s' declines this machine", l.info->name);
         lib_release(&l);
@@ -200,7 +257,6 @@ rad_status radi_plugins_add(struct rad_plugins *p, const char *path, const struc
                       rad_strstatus((rad_status)rc));
         goto out;
     }
-    l.opened = true;
     if (l.info->kind == RAD_PLUGIN_KERNEL) {
         l.reference = x->reference && x->reference();
         l.n_schemas = x->schema_count();
@@ -298,7 +354,7 @@ rad_status radi_plugins_settle(struct rad_plugins *p, struct rad_err *err)
 rad_status radi_plugins_arch(const struct rad_plugins *p, const char *id, const char *quant,
                              const struct radi_lib **out, struct rad_err *err)
 {
-    *out = claims(p, id, quant, NULL);
+    *out = claims(p, id, quant);
     if (*out)
         return RAD_OK;
     struct radi_str quants = { 0 };

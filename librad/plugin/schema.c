@@ -139,7 +139,8 @@ static rad_status check_row(const struct rad_plugins *p, const RadKernelRow *r,
     if (!r->name || !r->op || !r->launch || !r->parse)
         return rad_fail(err, RAD_E_SCHEMA, "row '%s' has no %s", r->name ? r->name : "?",
                         !r->name ? "name" : !r->op ? "op" : !r->launch ? "launch" : "parse");
-    if (r->params_size > 1 << 20 || (r->domain != RAD_DOMAIN_HOST && r->domain != RAD_DOMAIN_DEVICE))
+    if (r->params_size > 1 << 20
+        || (r->domain != RAD_DOMAIN_HOST && r->domain != RAD_DOMAIN_DEVICE))
         return rad_fail(err, RAD_E_SCHEMA, "row '%s': domain %d, parameters of %zu bytes", r->name,
                         r->domain, r->params_size);
     const RadOpSchema *s = radi_schema_find(p, r->op);

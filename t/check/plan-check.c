@@ -392,6 +392,7 @@ static void issue_faults(void)
         { BEND_LANE, RAD_E_UNSUPPORTED, "rad_lane(1)" },
         { BEND_WEIGHT, RAD_E_STATE, "not declared with weight 'blk.1.attn_qkv.weight'" },
         { BEND_GIVE_UP, RAD_E_STATE, "no more" },
+        { BEND_ALIGN, RAD_E_ALIGN, "'nibbles': element 1 of u4 begins inside a byte" },
     };
     for (int dev = 0; dev < 2; dev++) {
         struct rad_plan *plan;
@@ -411,6 +412,19 @@ static void issue_faults(void)
         fill(rt, 1, (int[]){ 0 }, (int[]){ 4 }, true);
         CHECK(run(rt));                          /* the next step is another */
         struct rad_err err = { 0 };
+        /* a kernel's own refusal: at once on the host, at the wait elsewhere */
+        const float *l;
+        bend = BEND_KERNEL;
+        rad_status st = radi_rt_submit(rt, &err);
+        bend = BEND_NONE;
+        if (dev) {
+            CHECK_MSG(!st, "%s", err.text);
+            st = radi_rt_wait(rt, &l, &err);
+            CHECK(!l);
+        }
+        CHECK_MSG(st == RAD_E_SHAPE, "%d: %s", st, err.text);
+        fill(rt, 1, (int[]){ 0 }, (int[]){ 4 }, true);
+        CHECK(run(rt));
         radi_rt_step(rt)->n_tok = MAX_TOK + 1;
         CHECK(radi_rt_submit(rt, &err) == RAD_E_ARG);
         fill(rt, 1, (int[]){ 0 }, (int[]){ 4 }, true);
@@ -457,9 +471,23 @@ static int open_home(const char *home, const char *order)
     return 0;
 }
 
+static int open_twice(const char *home)
+{
+    struct rad_plugins *p, *q;
+    if (rad_plugins_open(home, "", &p, NULL) || rad_plugins_open(home, "", &q, NULL))
+        return 3;
+    puts("both");
+    rad_plugins_close(p);
+    puts("one");
+    rad_plugins_close(q);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     struct rad_err err = { 0 };
+    if (argc >= 3 && !strcmp(argv[1], "--twice"))
+        return open_twice(argv[2]);
     if (argc >= 3 && !strcmp(argv[1], "--home"))
         return open_home(argv[2], argc > 3 ? argv[3] : "");
     choice_cases();

@@ -23,7 +23,8 @@ enum bend {
     BEND_FAIL, BEND_MANY, BEND_ASKED,
     /* in the step */
     BEND_SPAN, BEND_COLS, BEND_ZERO, BEND_LIFE, BEND_COUNT, BEND_BAND, BEND_KV_LAYER,
-    BEND_NO_TYPE, BEND_LANE, BEND_WEIGHT, BEND_GIVE_UP
+    BEND_NO_TYPE, BEND_LANE, BEND_WEIGHT, BEND_GIVE_UP,
+    BEND_ALIGN, BEND_KERNEL
 };
 extern enum bend bend;
 extern int step_rc;              /* what the bent issue returned */

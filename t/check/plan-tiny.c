@@ -20,7 +20,7 @@ const struct radi_exports tiny_exports = { .info = arch_info, .arch_id = arch_id
 
 struct tiny {
     rad_weight embed, head, out_norm;
-    rad_buf x, h, qkv, att, gu, f, rows, logits, early;
+    rad_buf x, h, qkv, att, gu, f, rows, logits, early, nibbles;
     rad_kv kv;
     rad_op op_embed, op_gather, op_fnorm, op_head;
     struct {
@@ -139,6 +139,8 @@ int tiny_declare(RadBuilder *b, const RadModelMeta *meta, const RadBuildCtx *ctx
     t->gu = buffer(b, "gu", T, 2 * F);
     t->f = buffer(b, "f", T, F);
     t->rows = buffer(b, "rows", O, D);
+    t->nibbles = rad_decl_buffer(b, "nibbles", &(RadBufferDecl){ .dtype = RAD_DT_u4, .rank = 2,
+                                                                 .shape = { 4, 2 * D } });
     t->logits = buffer(b, "logits", O, V);
     t->kv = rad_decl_kv_group(b, "kv", &(RadKvGroupDecl){ .kind = RAD_KV_FULL, .n_head_kv = HKV,
                                                           .head_dim = C });
@@ -217,6 +219,12 @@ static int bent_step(RadCtx *c, const RadBatch *bt, const struct tiny *t)
         return rad_lane(c, 1);
     case BEND_WEIGHT:
         return RAD_ISSUE(c, t->l[0].mqkv, brows(t->h, n), RAD_W(t->l[1].qkv), brows(t->qkv, n));
+    case BEND_ALIGN: {
+        RadOperand o = bcols(t->nibbles, 1, 1, D);
+        return ADD(o, brows(t->h, 1), brows(t->x, 1));
+    }
+    case BEND_KERNEL:                            /* only the kernel can tell */
+        return ADD(bcols(t->x, n, 0, D / 2), brows(t->h, n), brows(t->x, n));
     case BEND_GIVE_UP:
         rad_step_fail(c, "no more");
         return RAD_E_STATE;
