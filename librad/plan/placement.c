@@ -103,10 +103,11 @@ static rad_status kv_sizes(struct rad_plan *p, struct rad_err *err)
             int64_t blocks = p->kv_bytes && !p->kv_tokens ? want / g->block_size
                 : want / g->block_size + (want % g->block_size != 0);
             blocks = RADI_MIN(blocks, most);
-            if (blocks < g->max_blocks)
+            if (blocks < g->max_blocks || (p->kv_tokens > 0 && want < ctx))
                 return rad_fail(err, RAD_E_ARG, "kv group '%s': the budget holds %lld tokens, "
                                 "one sequence of %lld must fit", g->name,
-                                (long long)(blocks * g->block_size), (long long)ctx);
+                                (long long)RADI_MIN(blocks * g->block_size, want),
+                                (long long)ctx);
             if (blocks + 1 > INT32_MAX / g->block_size)
                 return rad_fail(err, RAD_E_ARG, "kv group '%s': %lld pages are too many", g->name,
                                 (long long)blocks);
