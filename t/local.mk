@@ -4,6 +4,7 @@
 # `check_PROGRAMS` and one for its sources (t/lib/tap.h has the harness).
 bats_tests = \
 	t/00-smoke.bats \
+	t/01-docs.bats \
 	t/02-source.bats \
 	t/03-cmd.bats \
 	t/10-container.bats \
