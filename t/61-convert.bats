@@ -8,8 +8,8 @@ setup_file() {
     if [ -f "$fixtures/golden/unpack.sh" ]; then
         sh "$fixtures/golden/unpack.sh" "$BATS_FILE_TMPDIR" llama qwen3
     fi
-    if [ -f "$fixtures/mkbad.py" ] && command -v python3 >/dev/null; then
-        python3 "$fixtures/mkbad.py" "$BATS_FILE_TMPDIR/mkbad" >/dev/null
+    if [ -f "$fixtures/fixtures/mkbad.py" ] && command -v python3 >/dev/null; then
+        python3 "$fixtures/fixtures/mkbad.py" "$BATS_FILE_TMPDIR/mkbad" >/dev/null
     fi
 }
 D() { echo "$BATS_FILE_TMPDIR/$1"; }
@@ -27,10 +27,10 @@ D() { echo "$BATS_FILE_TMPDIR/$1"; }
 }
 
 @test "convert: a gguf through zstd and jq" {
-    need_fixtures mkbad.py
+    need_fixtures fixtures/mkbad.py
     need_tool zstd jq
     rad-convert -q "$(D mkbad)/ok/model.gguf" -o - | zstd -q | rad-info --json - | jq -e . >j
-    [ "$(jq -r .arch j)" = llama ]
+    [ "$(jq -r .architecture j)" = llama ]
 }
 
 @test "convert: one flipped bit is a no from rad-info --verify" {
@@ -46,13 +46,13 @@ D() { echo "$BATS_FILE_TMPDIR/$1"; }
 }
 
 @test "convert: the sound models of mkbad are accepted" {
-    need_fixtures mkbad.py
+    need_fixtures fixtures/mkbad.py
     run_ok rad-convert -q "$(D mkbad)/ok/model.gguf" -o g.rad
     run_ok rad-convert -q "$(D mkbad)/ok" -o d.rad
 }
 
 @test "convert: every damaged model is refused with exit 3, file and reason" {
-    need_fixtures mkbad.py
+    need_fixtures fixtures/mkbad.py
     bad=0 n=0
     while IFS="$(printf '\t')" read -r file kind level what; do
         n=$((n + 1))
@@ -86,7 +86,8 @@ D() { echo "$BATS_FILE_TMPDIR/$1"; }
     need_fixtures golden/unpack.sh
     run_fail 3 rad-convert -q "$(D llama)" -o /dev/full
     has "$stderr" "No space left"
-    run_fail 3 bash -c "set -o pipefail; rad-convert -q '$(D llama)' -o - | true"
+    run_fail 141 bash -c "set -o pipefail; rad-convert -q '$(D llama)' -o - | true"
+    has "$stderr" "the reader of stdout went away"
     mkdir d
     mkfifo hold
     # a signal while it writes: stop it on a pipe that nobody reads

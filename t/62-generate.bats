@@ -55,8 +55,8 @@ setup() {
 
 @test "score: perplexity of a text, windows as told" {
     need_tool jq
-    need_fixtures golden/unpack.sh text/wikitext-2-test.txt
-    run_ok radiance -m "$M" --score "$FIXTURES/text/wikitext-2-test.txt" --score-tokens 300 \
+    need_fixtures golden/unpack.sh fixtures/text/wikitext-2-test.txt
+    run_ok radiance -m "$M" --score "$FIXTURES/fixtures/text/wikitext-2-test.txt" --score-tokens 300 \
         --score-window 100 --json
     echo "$output" | jq -e '.tokens == 300 and .windows == 3 and .scored == 297 and .perplexity > 1'
     run_fail 2 radiance -m "$M" --score x --score-window 100000
