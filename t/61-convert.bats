@@ -90,15 +90,14 @@ D() { echo "$BATS_FILE_TMPDIR/$1"; }
     has "$stderr" "the reader of stdout went away"
     mkdir d
     mkfifo hold
-    # a signal while it writes: stop it on a pipe that nobody reads
-    rad-convert -q "$(D llama)" -o - >hold 2>err & pid=$!
-    exec 9<hold
-    sleep 0.3
-    kill -INT $pid
-    rc=0; wait $pid || rc=$?
+    # a signal while it writes: stop it on a pipe that nobody reads. A job in
+    # the background would ignore SIGINT, so let timeout send it.
+    exec 9<>hold
+    run_split timeout -k 20 -s INT --preserve-status 1 \
+        bash -c "exec rad-convert -q '$(D llama)' -o - >hold"
     exec 9<&-
-    [ $rc -ne 0 ]
-    grep -q . err
+    [ "$status" -eq 130 ] || { show_run; return 1; }
+    has "$stderr" "interrupted"
     [ -z "$(ls d)" ]
 }
 
