@@ -7,6 +7,7 @@ bats_tests = \
 	t/01-docs.bats \
 	t/02-source.bats \
 	t/03-cmd.bats \
+	t/04-install.bats \
 	t/10-container.bats \
 	t/50-plan.bats t/12-ckpt.bats \
 	t/20-tokenizer.bats \
