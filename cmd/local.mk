@@ -27,5 +27,5 @@ bin_PROGRAMS += cmd/radiance/radiance
 cmd_radiance_radiance_SOURCES = cmd/radiance/radiance.h cmd/radiance/server.h \
 	cmd/radiance/main.c cmd/radiance/generate.c cmd/radiance/buf.c cmd/radiance/http.c \
 	cmd/radiance/api.c cmd/radiance/output.c cmd/radiance/metrics.c
-cmd_radiance_radiance_CPPFLAGS = $(AM_CPPFLAGS) $(MHD_CFLAGS) $(CJSON_CFLAGS) $(CRYPTO_CFLAGS)
+cmd_radiance_radiance_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/cmd $(MHD_CFLAGS) $(CJSON_CFLAGS) $(CRYPTO_CFLAGS)
 cmd_radiance_radiance_LDADD = $(cmd_ldadd) $(MHD_LIBS) $(CJSON_LIBS) $(CRYPTO_LIBS)

@@ -8,7 +8,7 @@
 #include <sys/random.h>
 #include <time.h>
 
-#include "../cmd.h"
+#include "cmd.h"
 #include "server.h"
 
 enum { MAX_DEPTH = 128, MAX_N = 64, MAX_STOP = 64, MAX_STOP_BYTES = 4096 };

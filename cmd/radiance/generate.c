@@ -8,7 +8,7 @@
 
 #include <cjson/cJSON.h>
 
-#include "../cmd.h"
+#include "cmd.h"
 #include "radiance.h"
 
 /* What the engine's thread hands to main. */

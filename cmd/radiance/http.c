@@ -17,7 +17,7 @@
 
 #include <openssl/crypto.h>
 
-#include "../cmd.h"
+#include "cmd.h"
 #include "server.h"
 
 enum { HEARTBEAT_MS = 700, TICK_MS = 250 };
@@ -538,7 +538,6 @@ static void start(struct server *s)
         MHD_OPTION_NOTIFY_COMPLETED, on_completed, s,
         MHD_OPTION_CONNECTION_LIMIT, (unsigned)h->max_connections,
         MHD_OPTION_CONNECTION_TIMEOUT, 60u,
-        MHD_OPTION_LISTENING_ADDRESS_REUSE, 1u,
         MHD_OPTION_END);
     int why = errno;
     freeaddrinfo(a);

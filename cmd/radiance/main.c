@@ -8,7 +8,7 @@
 
 #include <cjson/cJSON.h>
 
-#include "../cmd.h"
+#include "cmd.h"
 #include "radiance.h"
 
 enum { O_HOME = 256, O_KERNELS, O_MAX_CTX, O_MAX_SEQS, O_MAX_TOK, O_CHUNK, O_KV_DTYPE, O_ACT_DTYPE,

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "../cmd.h"
+#include "cmd.h"
 #include "server.h"
 
 static const char *const finish_name[] = { "stop", "stop", "length", "abort", "error" };

@@ -18,11 +18,15 @@ static const RadEncoding *encoding_hook(void *user, const char *name, const RadW
     const RadEncoding *enc = NULL;
     struct rad_err err = { 0 };
     rad_status st = radi_cv_resolve(c, name, d, map, n_map, &enc, &err);
-    if (st && !c->fail.code) {
+    if (!st)
+        return enc;
+    if (!c->fail.code) {
         c->fail = err;
         c->fail.code = st;
     }
-    return enc;
+    /* A stand-in, so that the plan does not report misses that follow from it. */
+    rad_encoding_plain(&c->stand_in, RAD_F32);
+    return &c->stand_in;
 }
 
 /* The last path component without a model file's ending. */
@@ -95,9 +99,12 @@ static rad_status take_tokenizer(struct rad_convert *c, const char *path, struct
     struct radi_str vocab = { 0 };
     struct rad_tok_text cert = { 0 };
     struct radi_vocab_sink sink = { c->writer, rad_model_writer_intern };
-    if ((int64_t)rad_tokenizer_count(t) > c->meta.n_vocab)
-        st = rad_fail(err, RAD_E_FORMAT, "the tokenizer has %zu tokens, the embedding %lld rows",
-                      rad_tokenizer_count(t), (long long)c->meta.n_vocab);
+    /* Embeddings of a folder may be padded; a GGUF states one token a row. */
+    int64_t n = (int64_t)rad_tokenizer_count(t);
+    bool gguf = rad_ckpt_kind(c->ckpt) == RAD_CKPT_GGUF && !path;
+    if (n > c->meta.n_vocab || (gguf && n != c->meta.n_vocab))
+        st = rad_fail(err, RAD_E_FORMAT, "the tokenizer has %lld tokens, the embedding %lld rows",
+                      (long long)n, (long long)c->meta.n_vocab);
     if (!st)
         st = radi_vocab_write(t, &sink, &vocab, err);
     if (!st)
@@ -184,7 +191,7 @@ rad_status rad_convert_open(const char *input, const struct rad_convert_opts *o,
                                 .parts = c->pool ? radi_pool_parts(c->pool) : 1 };
     if (!st) {
         st = rad_plan_build(c->plugins, &src, &d, &c->plan, err);
-        /* A weight that the hook refused is the cause, not the misses behind it. */
+        /* A weight that the hook refused is the cause of whatever came after. */
         if (c->fail.code)
             st = rad_fail(err, c->fail.code, "%s", c->fail.text);
         if (st)

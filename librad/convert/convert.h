@@ -50,6 +50,7 @@ struct rad_convert {
     size_t n_item, cap_item;
     struct radi_map *by_name;        /* weight name -> item + 1 */
     struct rad_err fail;             /* first failure inside the encoding hook */
+    RadEncoding stand_in;
     char *name;
     bool written;
 };
