@@ -7,11 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rad/plan.h>
+
 #include "cmd.h"
 #include "json.h"
 #include "rad-info.h"
 
-enum { OPT_META = 256, OPT_VOCAB, OPT_PROFILE, OPT_RECIPE, OPT_VERIFY, OPT_KEY };
+enum { OPT_META = 256, OPT_VOCAB, OPT_PROFILE, OPT_RECIPE, OPT_VERIFY, OPT_KEY,
+       OPT_PLAN, OPT_MAX_CTX, OPT_PLUGINS, OPT_HOME };
 
 static const struct cmd_opt opt[] = {
     { OPT_META, "meta", NULL, "print all metadata rows" },
@@ -20,6 +23,10 @@ static const struct cmd_opt opt[] = {
     { OPT_RECIPE, "recipe", NULL, "print the recipe that made the weights" },
     { OPT_VERIFY, "verify", NULL, "compare all digests; exit 1 when one differs" },
     { OPT_KEY, "key", "PEM", "with --verify: want a signature by this key" },
+    { OPT_PLAN, "plan", NULL, "print the memory that serving the model would take, as JSON" },
+    { OPT_MAX_CTX, "max-model-len", "N", "with --plan: the context limit" },
+    { OPT_PLUGINS, "plugins", NULL, "list the plugins that are found, in order" },
+    { OPT_HOME, "home", "DIRS", "plugin search path, instead of RADIANCE_HOME" },
     CMD_JSON,
     CMD_COMMON,
     { 0 },
@@ -29,7 +36,9 @@ static const struct cmd cmd = {
     .about = "show what a model container holds",
     .usage = "[-qv] [--json] FILE\n"
              "[-qv] [--meta] [--vocab] [--profile[=N]] [--recipe] FILE\n"
-             "[-qv] [--json] --verify [--key=PEM] FILE",
+             "[-qv] [--json] --verify [--key=PEM] FILE\n"
+             "[-qv] [--home DIRS] [--max-model-len N] --plan FILE\n"
+             "[-qv] [--home DIRS] [--json] --plugins",
     .opt = opt,
 };
 
@@ -471,8 +480,62 @@ static int verify(const struct rad_model *m, const char *key, bool json)
     return CMD_OK;
 }
 
+/* ---- what only the start-up of a server knows */
+
+static void show_plan(struct rad_model *m, const char *home, int64_t max_ctx)
+{
+    struct rad_err err = { 0 };
+    struct rad_plugins *p = NULL;
+    struct rad_plan *plan = NULL;
+    struct rad_deployment d = { .size = sizeof d, .max_ctx = max_ctx };
+    char *text = NULL;
+
+    if (rad_plugins_open(home, NULL, &p, &err) || rad_plan_build_model(p, m, &d, &plan, &err) ||
+        rad_plan_memory_json(plan, &text, &err))
+        cmd_die_err(&err);
+    printf("%s%s", text, text[0] && text[strlen(text) - 1] == '\n' ? "" : "\n");
+    free(text);
+    rad_plan_free(plan);
+    rad_plugins_close(p);
+}
+
+static const char *plugin_kind(int kind)
+{
+    return kind == RAD_PLUGIN_KERNEL ? "kernel" : kind == RAD_PLUGIN_ARCH ? "architecture"
+        : kind == RAD_PLUGIN_QUANT ? "quantiser" : "unknown";
+}
+
+static void show_plugins(const char *home, bool as_json)
+{
+    struct rad_err err = { 0 };
+    struct rad_plugins *p = NULL;
+
+    if (rad_plugins_open(home, NULL, &p, &err))
+        cmd_die_err(&err);
+    if (as_json)
+        printf("[");
+    for (int i = 0; i < rad_plugins_count(p); i++) {
+        struct rad_plugin_desc d;
+        rad_plugins_at(p, i, &d);
+        if (as_json)
+            printf("%s{\"name\":\"%s\",\"version\":\"%s\",\"kind\":\"%s\",\"path\":\"%s\","
+                   "\"ops\":%d,\"rows\":%d,\"reference\":%s}", i ? "," : "", d.info->name,
+                   d.info->version, plugin_kind(d.info->kind), d.path, d.n_schemas, d.n_rows,
+                   d.is_reference ? "true" : "false");
+        else
+            printf("%-12s %-8s %-13s %s%s\n", d.info->name, d.info->version,
+                   plugin_kind(d.info->kind), d.path, d.is_reference ? "  (reference)" : "");
+    }
+    if (as_json)
+        printf("]\n");
+    rad_plugins_close(p);
+}
+
 int main(int argc, char **argv)
 {
+    bool plan = false, plugins = false;
+    const char *home = NULL;
+    int64_t max_ctx = 0;
     bool meta = false, vocab = false, recipe = false, json = false, check = false;
     const char *key = NULL;
     int64_t profile = -1;
@@ -489,9 +552,20 @@ int main(int argc, char **argv)
         case OPT_VERIFY: check = true; break;
         case OPT_KEY: key = cmd_arg(); break;
         case OPT_PROFILE: profile = cmd_arg() ? cmd_arg_i64(0, INT32_MAX) : 20; break;
+        case OPT_PLAN: plan = true; break;
+        case OPT_MAX_CTX: max_ctx = cmd_arg_i64(2, INT32_MAX); break;
+        case OPT_PLUGINS: plugins = true; break;
+        case OPT_HOME: home = cmd_arg(); break;
         case CMD_LETTER_JSON: json = true; break;
         }
+    if (plugins) {
+        cmd_args(0, 0);
+        show_plugins(home, json);
+        return cmd_finish(CMD_OK);
+    }
     const char *path = cmd_args(1, 1)[0];
+    if (plan && (check || meta || vocab || recipe || profile >= 0))
+        cmd_usage("--plan goes with no other block");
     if (key && !check)
         cmd_usage("--key without --verify");
     if ((json || check) && (meta || vocab || recipe || profile >= 0))
@@ -505,7 +579,9 @@ int main(int argc, char **argv)
     }
     if (st)
         cmd_die_err(&err);
-    if (check)
+    if (plan)
+        show_plan(m, home, max_ctx);
+    else if (check)
         code = verify(m, key, json);
     else if (json)
         info_json(m);

@@ -86,3 +86,27 @@ setup() {
     run_fail 3 radiance -m "$M" -p "$(head -c 4000 /dev/zero | tr '\0' a)"
     has "$stderr" "context"
 }
+
+@test "rad-info: --plan is what a server would take, --plugins what it would load" {
+    need_tool jq
+    run_ok rad-info --plan "$M"
+    echo "$output" | jq -e '.total_bytes > .arena_bytes and .kv_bytes > 0 and (.graph | length) > 10'
+    run_ok rad-info --plugins
+    has "$output" "(reference)"
+    run_ok rad-info --plugins --json
+    echo "$output" | jq -e 'map(.kind) | contains(["kernel", "architecture", "quantiser"])'
+    run_fail 3 rad-info --plan --home "$TMP" "$M"
+}
+
+@test "radiance: a tokenizer that does not encode as certified is refused" {
+    need_tool jq
+    cp "$M" bad.rad
+    off=$(rad-info --json bad.rad | jq .sections.certificate.offset)
+    len=$(rad-info --json bad.rad | jq .sections.certificate.bytes)
+    [ "$len" -gt 100 ]
+    at=$((off + len - 1))
+    byte=$(od -An -tu1 -j$at -N1 bad.rad)
+    printf "\\$(printf %o $((byte ^ 1)))" | dd of=bad.rad bs=1 seek=$at conv=notrunc status=none
+    run_fail 3 radiance -m bad.rad -p x -n 1
+    has "$stderr" "certificate"
+}

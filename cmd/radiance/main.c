@@ -141,6 +141,21 @@ static char *read_file(const char *path, size_t *len)
     return s;
 }
 
+/* A tokenizer that no longer encodes as it did when the file was made would
+ * serve fluent nonsense; the file's own vectors tell. */
+static void check_certificate(const struct radiance *r)
+{
+    struct rad_err err = { 0 };
+    const void *cert;
+    size_t n, vectors = 0;
+    rad_model_certificate(r->model, &cert, &n);
+    if (n && rad_tokenizer_certificate_check(r->tok, cert, n, &vectors, &err)) {
+        rad_fail_in(&err, err.code, "'%s': tokenizer certificate", r->path);
+        cmd_die_err(&err);
+    }
+    rad_log(RAD_LOG_DEBUG, "radiance", "tokenizer: %zu certified vectors agree", vectors);
+}
+
 static void load_template(struct radiance *r, const char *file)
 {
     struct rad_err err = { 0 };
@@ -309,6 +324,7 @@ int main(int argc, char **argv)
         o.dep.max_seqs = 1;
     if (rad_tokenizer_from_model(r.model, &r.tok, &err))
         cmd_die_err(&err);
+    check_certificate(&r);
     load_template(&r, template);
     if (rad_engine_open(r.model, &o, &r.engine, &err))
         cmd_die_err(&err);
