@@ -79,3 +79,17 @@ headers_alone() {
         }
     done
 }
+
+@test "source: every test, fuzz target and script is in a local.mk" {
+    bad=0
+    cd "$SRC"
+    for f in t/*.bats t/fuzz/fuzz-*.c scripts/* man/*.[1-8]; do
+        [ "$f" = scripts/local.mk ] || cat ./*/local.mk | grep -qF "$f" ||
+            { echo "$f is in no local.mk"; bad=1; }
+    done
+    for f in t/fuzz/fuzz-*.c; do
+        f=${f%.c}
+        grep -qx "noinst_PROGRAMS += $f" t/local.mk || { echo "$f is not built"; bad=1; }
+    done
+    [ $bad -eq 0 ]
+}

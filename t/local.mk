@@ -18,7 +18,8 @@ bats_tests = \
 	t/61-convert.bats \
 	t/62-generate.bats \
 	t/65-smollm.bats \
-	t/70-http.bats
+	t/70-http.bats \
+	t/cmd-rad-schemas.bats
 
 check_PROGRAMS += t/check/base-check t/check/json-check
 t_check_base_check_SOURCES = t/check/base-check.c
