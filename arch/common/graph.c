@@ -57,6 +57,8 @@ static int weights(struct decl *d)
         if (w->refuse && d->m->weight[i] != RAD_NULL_HANDLE)
             return rad_declare_fail(d->b, RAD_E_UNSUPPORTED, "weight '%s': %s", w->name,
                                     w->refuse);
+        if (w->fallback >= 0 && d->m->weight[i] == RAD_NULL_HANDLE)
+            d->m->weight[i] = d->m->weight[w->fallback];    /* one weight, two readers */
     }
     for (int i = 0; i < g->n_consts; i++) {
         const struct rad_lab_const *c = &g->constant[i];

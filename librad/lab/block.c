@@ -108,6 +108,23 @@ static rad_status word(struct bp *p, const struct lab_at *at, const struct cJSON
     return s ? lab_at_fail(&in, p->err, "'%s' is none of its words", s) : RAD_OK;
 }
 
+/* Names a weight that stands before this one, so that there is no circle. */
+static rad_status fallback(struct bp *p, const struct lab_at *at, const struct cJSON *j,
+                           struct lab_bweight *w)
+{
+    const char *name;
+    struct lab_at in = lab_at_key(at, "fallback");
+    w->fallback = -1;
+    RAD_TRY(lab_want_str(at, j, "fallback", false, &name, p->err));
+    for (int i = 0; name && i < p->b->n_weights; i++)
+        if (!strcmp(p->b->weight[i].name, name)) {
+            w->fallback = i;
+            p->b->weight[i].used = true;
+            return RAD_OK;
+        }
+    return name ? lab_at_fail(&in, p->err, "no weight '%s' stands before this one", name) : RAD_OK;
+}
+
 static rad_status weight(struct bp *p, const struct lab_at *at, const struct cJSON *j,
                          struct lab_bweight *w)
 {
@@ -116,7 +133,7 @@ static rad_status weight(struct bp *p, const struct lab_at *at, const struct cJS
     const cJSON *shape = radi_json_get(j, "shape");
     struct lab_at in = lab_at_key(at, "shape");
 
-    RAD_TRY(lab_want_object(at, j, "shape access shard when global optional refuse", p->err));
+    RAD_TRY(lab_want_object(at, j, "shape access shard when global optional refuse fallback", p->err));
     RAD_TRY(lab_want_array(&in, shape, p->err));
     for (const cJSON *c = shape->child; c; c = c->next) {
         struct lab_at el = lab_at_index(&in, w->rank);
@@ -136,6 +153,7 @@ static rad_status weight(struct bp *p, const struct lab_at *at, const struct cJS
         return lab_at_fail(at, p->err, "'refuse' wants an optional weight");
     RAD_TRY(lab_want_expr_key(p->lab, at, j, "when", false, &w->when, p->err));
     w->used = w->refuse != NULL;
+    RAD_TRY(fallback(p, at, j, w));
     return use(p, at, w->when);
 }
 

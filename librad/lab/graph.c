@@ -249,9 +249,10 @@ static rad_status point_int(struct inst *in, const struct lab_ex *e, int64_t *ou
     return RAD_OK;
 }
 
-/* Where a checkpoint has the weight; *never when it has not. */
+/* Where a checkpoint has the weight; *never when it has not, *maybe when it may
+ * not have it. */
 static rad_status name_map(struct inst *in, const struct lab_bweight *bw, const char *name,
-                           RadNameMap *m, bool *never)
+                           RadNameMap *m, bool *never, bool *maybe)
 {
     const struct lab_binding *b = lab_binding_find(in->g->p->map, bw->name);
     const char *suffix = lab_base_suffix(bw->name);
@@ -272,6 +273,7 @@ static rad_status name_map(struct inst *in, const struct lab_bweight *bw, const 
     }
     RADI_BUG_IF(!s);
     *never = s->mode < 0;
+    *maybe = s->optional;
     if (*never)
         return RAD_OK;
     *m = (RadNameMap){ .declared = name, .mode = s->mode, .n_src = s->n_src,
@@ -286,13 +288,20 @@ static rad_status name_map(struct inst *in, const struct lab_bweight *bw, const 
     return point_int(in, s->count, &m->count);
 }
 
+static bool same_shape(const RadWeightDecl *a, const RadWeightDecl *b)
+{
+    return a->rank == b->rank && !memcmp(a->shape, b->shape, sizeof(a->shape));
+}
+
 static rad_status weight(struct inst *in, int at)
 {
     const struct lab_bweight *bw = &in->b->weight[at];
     struct gb *b = in->g;
-    struct rad_lab_weight w = { .refuse = bw->refuse };
-    bool present, never;
+    struct rad_lab_weight w = { .refuse = bw->refuse, .fallback = -1 };
+    bool present, never, maybe;
     uint64_t old;
+
+    int other = bw->fallback < 0 ? -1 : in->weight[bw->fallback];
 
     in->weight[at] = -1;
     RAD_TRY(ev_bool(in, bw->when, &present));
@@ -302,19 +311,26 @@ static rad_status weight(struct inst *in, int at)
     w.name = layer ? radi_arena_printf(&b->g->arena, "blk.%d.%s", in->layer, bw->name) : bw->name;
     if (!w.name)
         return no_mem(b->err);
-    RAD_TRY(name_map(in, bw, w.name, &w.map, &never));
-    if (never)
+    RAD_TRY(name_map(in, bw, w.name, &w.map, &never, &maybe));
+    if (never && other < 0)
         return RAD_OK;
     w.decl = (RadWeightDecl){ .rank = bw->rank, .access = bw->access, .shard = bw->shard,
                               .group = layer ? rad_group_layer(in->layer) : rad_group_model(),
-                              .optional = bw->optional };
+                              .optional = bw->optional || maybe };
     for (int i = 0; i < bw->rank; i++)
         RAD_TRY(ev_int(in, bw->dim[i], &w.decl.shape[i]));
     RAD_TRY(shape(b, w.name, w.decl.shape, w.decl.rank));
+    if (other >= 0 && !same_shape(&b->g->weight[other].decl, &w.decl))
+        return rad_fail(b->err, RAD_E_FORMAT, "weight '%s': '%s' stands in for it but has another "
+                        "shape", w.name, b->g->weight[other].name);
+    if (never) {
+        in->weight[at] = other;
+        return RAD_OK;
+    }
+    w.fallback = maybe ? other : -1;
     if (radi_map_get(b->g->weight_name, w.name, strlen(w.name), &old)) {
         const struct rad_lab_weight *o = &b->g->weight[old];
-        if (o->decl.rank != w.decl.rank ||
-            memcmp(o->decl.shape, w.decl.shape, sizeof(o->decl.shape)))
+        if (!same_shape(&o->decl, &w.decl))
             return rad_fail(b->err, RAD_E_FORMAT, "weight '%s' is declared with two shapes",
                             w.name);
         in->weight[at] = (int)old;

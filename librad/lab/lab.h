@@ -143,6 +143,7 @@ struct lab_bweight {
     int access, shard;
     bool global, optional, used;
     const char *refuse;
+    int fallback;                    /* weight that stands in when this is absent, or -1 */
     struct lab_ex *when;
 };
 struct lab_bstate {
@@ -277,6 +278,7 @@ struct lab_source {                  /* one alternative of a tensor binding */
     int mode;                        /* RAD_MAP_*; -1: never in a checkpoint */
     const char *src[8];
     int n_src, dim;
+    bool optional;                   /* a checkpoint may lack it: the fallback stands in */
     struct lab_ex *first, *count;
     struct lab_ex *index;
 };

@@ -185,9 +185,11 @@ static rad_status block_bound(struct lp *p, const struct lab_block *b, bool *hit
         if (!f)
             return lab_at_fail(&at, err, "weight '%s' of '%s' is not bound", b->weight[i].name,
                                b->doc->path);
-        if (f->source[0].mode < 0 && !b->weight[i].optional)
-            return lab_at_fail(&at, err, "weight '%s' of '%s' is not optional", b->weight[i].name,
-                               b->doc->path);
+        bool may_lack = b->weight[i].optional || b->weight[i].fallback >= 0;
+        for (int k = 0; k < f->n_sources && !may_lack; k++)
+            if (f->source[k].mode < 0 || f->source[k].optional)
+                return lab_at_fail(&at, err, "weight '%s' of '%s' is not optional",
+                                   b->weight[i].name, b->doc->path);
         hit[f - p->m->binding] = true;
     }
     return RAD_OK;

@@ -281,7 +281,7 @@ static rad_status source(struct mp *p, const struct lab_at *at, const struct cJS
         s->mode = RAD_MAP_COPY;
         return source_names(p, at, j, s);
     }
-    RAD_TRY(lab_want_object(at, j, "when copy concat dim transpose rows cols first count index",
+    RAD_TRY(lab_want_object(at, j, "when copy concat dim transpose rows cols first count index optional",
                             p->err));
     for (size_t i = 0; i < RADI_COUNT(how); i++) {
         const cJSON *c = radi_json_get(j, how[i].word);
@@ -295,7 +295,11 @@ static rad_status source(struct mp *p, const struct lab_at *at, const struct cJS
     }
     if (!from)
         return lab_at_fail(at, p->err, "want one of copy, concat, transpose, rows, cols");
-    RAD_TRY(source_names(p, &in, from, s));
+    RAD_TRY(lab_want_bool(at, j, "optional", false, &s->optional, p->err));
+    if (cJSON_IsNull(from) && s->mode == RAD_MAP_COPY && !s->optional)
+        s->mode = -1;
+    else
+        RAD_TRY(source_names(p, &in, from, s));
     if (s->n_src > 1 && s->mode != RAD_MAP_COPY && s->mode != RAD_MAP_CONCAT)
         return lab_at_fail(&in, p->err, "want one name");
     RAD_TRY(lab_want_expr_key(p->lab, at, j, "when", false, &s->when, p->err));

@@ -84,6 +84,24 @@ void lowering_declare(void)
         CHECK(strcmp(fb.op[i].name, "rope") ||
               !strcmp(fb.weight[fb.op[i].w[1]], "rope_freqs.weight"));
     arch_graph_free(m);
+    /* the head: its own weight where there is one, else the embedding's */
+    static const struct { const char *type, *edits, *absent, *want; } head[] = {
+        { "gguf:llama", "", NULL, "token_embd.weight" },
+        { "gguf:llama", "", "+output.weight", "output.weight" },
+        { "llama", "", NULL, "token_embd.weight" },
+        { "llama", "", "+output.weight", "output.weight" },
+        { "llama", "tie_word_embeddings=true", "+output.weight", "token_embd.weight" },
+        { "llama", "tie_word_embeddings=false", NULL, "output.weight" },
+    };
+    for (size_t k = 0; k < sizeof(head) / sizeof(*head); k++) {
+        memset(&fb, 0, sizeof(fb));
+        fb.absent = head[k].absent;
+        CHECK(!declare(head[k].type, head[k].edits, &m));
+        const struct fake_op *o = &fb.op[fb.n_ops - 1];
+        CHECK_MSG(!strcmp(o->name, "logits_gemm") && !strcmp(fb.weight[o->w[0]], head[k].want),
+                  "head %zu", k);
+        arch_graph_free(m);
+    }
 }
 
 void lowering_step(void)
