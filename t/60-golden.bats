@@ -30,6 +30,62 @@ golden() {
 @test "golden: qwen2" { golden qwen2; }
 @test "golden: qwen3" { golden qwen3; }
 
+# edit DIR SED [TENSOR FROM]: a copy, ./edited: its config edited, then a tensor
+# added under a name from another, or taken away.
+edit() {
+    rm -rf edited
+    cp -r "$1" edited
+    sed -i "$2" edited/config.json
+    [ $# -lt 3 ] || python3 - edited/model.safetensors "${@:3}" <<'EOF'
+import json, struct, sys
+path, name, *source = sys.argv[1:]
+b = open(path, "rb").read()
+n = struct.unpack("<Q", b[:8])[0]
+h, data = json.loads(b[8:8 + n]), b[8 + n:]
+if source:                      # the same numbers backwards
+    t = dict(h[source[0]])
+    lo, hi = t["data_offsets"]
+    t["data_offsets"] = [len(data), len(data) + hi - lo]
+    w = data[lo:hi]
+    data += b"".join(w[i:i + 2] for i in range(len(w) - 2, -2, -2))
+    h[name] = t
+else:                           # its bytes stay, under a name that nothing reads
+    h["not." + name] = h.pop(name)
+j = json.dumps(h).encode()
+open(path, "wb").write(struct.pack("<Q", len(j)) + j + data)
+EOF
+}
+
+@test "golden: a tied model stores its embedding once" {
+    need_fixtures golden/unpack.sh
+    run_ok rad-convert -q "$BATS_FILE_TMPDIR/llama-tied" -o m.rad
+    run_ok rad-info m.rad
+    lacks "$output" " output.weight"
+    # said to be tied: so it is, even where the file has a head of its own
+    edit "$BATS_FILE_TMPDIR/llama-tied" '' lm_head.weight model.embed_tokens.weight
+    run_ok rad-convert -q edited -o m.rad
+    run_ok rad-probe golden m.rad "$BATS_FILE_TMPDIR/llama-tied"
+    # not said: what the file holds decides
+    edit "$BATS_FILE_TMPDIR/llama-tied" /tie_word_embeddings/d
+    run_ok rad-convert -q edited -o m.rad
+    run_ok rad-probe golden m.rad "$BATS_FILE_TMPDIR/llama-tied"
+    edit "$BATS_FILE_TMPDIR/qwen2" /tie_word_embeddings/d
+    run_ok rad-convert -q edited -o m.rad
+    run_ok rad-probe golden m.rad "$BATS_FILE_TMPDIR/qwen2"
+    # said not to be: a head is missed
+    edit "$BATS_FILE_TMPDIR/qwen2" '' lm_head.weight
+    run_fail 3 rad-convert -q edited -o n.rad
+    has "$stderr" "no tensor 'lm_head.weight' for weight 'output.weight'"
+}
+
+@test "engine: a second home in the process leaves the first its data" {
+    need_fixtures golden/unpack.sh
+    run_ok rad-convert -q "$BATS_FILE_TMPDIR/llama" -o m.rad
+    cp -rL "$RADIANCE_HOME" other
+    run_ok rad-probe homes m.rad "$PWD/other"
+    has "$output" PASS
+}
+
 @test "golden: a wrong weight is noticed" {
     need_fixtures golden/unpack.sh
     run_ok rad-convert -q --quant 'blk.0.attn_v.weight=rtn:codes=i4,group=32,scale=f16' \

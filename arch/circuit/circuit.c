@@ -1,61 +1,114 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The plugin that serves every mapped architecture. It claims exactly the pairs
  * that the maps list; a model is its parameter point laid out as a graph. */
+#include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <rad/log.h>
 
 #include <arch/graph.h>
 #include <arch/rad_arch.h>
 
-/* The data files and their claims: read when the core asks what is claimed,
- * before any thread starts, and not changed until close. */
-static struct {
+/* The data files of one search path and their claims. Read once, when the core
+ * first asks what is claimed under that path, and not changed until close:
+ * plugin sets of several paths may be open at once, each keeps its own. */
+struct home {
+    struct home *next;
+    char *path;
     struct rad_lab *lab;
     RadArchPair *pair;
     int n_pairs;
-} circuit;
+};
 
-static void forget(void)
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct home *homes;                   /* guarded by lock; entries are immutable */
+static _Thread_local const struct home *counted;   /* what rad_arch_pair_at counts through */
+
+static void home_free(struct home *h)
 {
-    rad_lab_free(circuit.lab);
-    free(circuit.pair);
-    circuit.lab = NULL;
-    circuit.pair = NULL;
-    circuit.n_pairs = 0;
+    if (!h)
+        return;
+    rad_lab_free(h->lab);
+    free(h->pair);
+    free(h->path);
+    free(h);
+}
+
+/* Called with the lock held. */
+static struct home *find(const char *path)
+{
+    struct home *h = homes;
+    while (h && strcmp(h->path, path))
+        h = h->next;
+    return h;
 }
 
 void rad_plugin_close(void)
 {
-    forget();
+    pthread_mutex_lock(&lock);
+    while (homes) {
+        struct home *h = homes;
+        homes = h->next;
+        home_free(h);
+    }
+    pthread_mutex_unlock(&lock);
+    counted = NULL;
+}
+
+static rad_status home_new(const char *path, struct home **out, struct rad_err *err)
+{
+    struct home *h = calloc(1, sizeof(*h));
+    rad_status st;
+
+    *out = NULL;
+    if (!h)
+        return rad_fail(err, RAD_E_NOMEM, "out of memory");
+    h->path = strdup(path);
+    st = h->path ? rad_lab_open(path, &h->lab, err) : rad_fail(err, RAD_E_NOMEM, "out of memory");
+    if (!st) {
+        h->n_pairs = rad_lab_pair_count(h->lab);
+        h->pair = calloc((size_t)h->n_pairs + 1, sizeof(*h->pair));
+        if (!h->pair)
+            st = rad_fail(err, RAD_E_NOMEM, "out of memory");
+    }
+    if (st) {
+        home_free(h);
+        return st;
+    }
+    for (int i = 0; i < h->n_pairs; i++)
+        rad_lab_pair_at(h->lab, i, &h->pair[i].arch_id, &h->pair[i].quant);
+    *out = h;
+    return RAD_OK;
 }
 
 int rad_arch_pair_count(const char *home)
 {
     struct rad_err err = { 0 };
-    rad_status st;
+    struct home *h;
+    rad_status st = RAD_OK;
 
-    forget();
-    st = rad_lab_open(home, &circuit.lab, &err);
-    if (!st) {
-        circuit.n_pairs = rad_lab_pair_count(circuit.lab);
-        circuit.pair = calloc((size_t)circuit.n_pairs + 1, sizeof(*circuit.pair));
-        if (!circuit.pair)
-            st = rad_fail(&err, RAD_E_NOMEM, "out of memory");
+    pthread_mutex_lock(&lock);
+    h = find(home);
+    if (!h) {
+        st = home_new(home, &h, &err);
+        if (!st) {
+            h->next = homes;
+            homes = h;
+        }
     }
+    pthread_mutex_unlock(&lock);
+    counted = h;
     if (st) {
-        forget();
         rad_log(RAD_LOG_ERROR, "arch", "%s", err.text);
         return st;
     }
-    for (int i = 0; i < circuit.n_pairs; i++)
-        rad_lab_pair_at(circuit.lab, i, &circuit.pair[i].arch_id, &circuit.pair[i].quant);
-    return circuit.n_pairs;
+    return h->n_pairs;
 }
 
 const RadArchPair *rad_arch_pair_at(int i)
 {
-    return i >= 0 && i < circuit.n_pairs ? &circuit.pair[i] : NULL;
+    return counted && i >= 0 && i < counted->n_pairs ? &counted->pair[i] : NULL;
 }
 
 static int circuit_probe(const RadModelMeta *meta, RadArchProbe *out)
@@ -73,13 +126,17 @@ static int circuit_declare(RadBuilder *b, const RadModelMeta *meta, const RadBui
     struct rad_lab_point_info info;
     struct rad_lab_graph *g = NULL;
     struct arch_graph *m;
+    const struct home *h;
     int st;
 
-    if (!circuit.lab)
+    pthread_mutex_lock(&lock);
+    h = find(rad_build_home(b));
+    pthread_mutex_unlock(&lock);
+    if (!h)
         return rad_declare_fail(b, RAD_E_STATE, "the data files were not read");
-    st = rad_lab_point_from_meta(circuit.lab, meta, &p, &err);
+    st = rad_lab_point_from_meta(h->lab, meta, &p, &err);
     if (!st)
-        st = rad_lab_graph_new(circuit.lab, p, &g, &err);
+        st = rad_lab_graph_new(h->lab, p, &g, &err);
     if (st) {
         rad_lab_point_free(p);
         return rad_declare_fail(b, st, "%s", err.text);

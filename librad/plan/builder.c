@@ -284,6 +284,11 @@ rad_weight rad_decl_constant(RadBuilder *b, const char *name, int32_t dtype, int
     return push_weight(b, &w);
 }
 
+const char *rad_build_home(const RadBuilder *b)
+{
+    return b->plan->plugins->home;
+}
+
 static int unserved(RadBuilder *b, const char *call, const char *what)
 {
     radi_miss(b, -1, RAD_E_UNSUPPORTED, "%s: %s", call, what);

@@ -223,6 +223,11 @@ int rad_declare_generator(RadBuilder *b, const RadGeneratorDecl *d);
 int rad_declare_audio_generator(RadBuilder *b, const RadGeneratorDecl *d);
 int rad_declare_video_generator(RadBuilder *b, const RadGeneratorDecl *d);
 
+/* The plugin search path of the set that the model is built under, as
+ * rad_arch_pair_count got it: a process may have several. Lives as long as the
+ * plan. */
+const char *rad_build_home(const RadBuilder *b);
+
 /* ---- exports of an architecture plugin */
 typedef struct RadArchProbe {       /* permissions; 0 = refused at start */
     uint32_t struct_size;

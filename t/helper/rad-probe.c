@@ -5,7 +5,11 @@
  *       folder: whole, chunked at 1, 7 and 64, beside seven other requests,
  *       and on the test device; prints one row
  *       NAME  max logit error  greedy ids that agree  PASS or FAIL: why
- *       Exit 0 PASS, 1 FAIL, 3 could not run. */
+ *       Exit 0 PASS, 1 FAIL, 3 could not run.
+ *   rad-probe same A.rad B.rad [TOLERANCE]    logits of both at one fixed text;
+ *       without a tolerance they are the same bytes. Exit as above.
+ *   rad-probe homes A.rad HOME    an engine under RADIANCE_HOME and one under
+ *       HOME at once: the second changes nothing for the first. */
 #include <math.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -129,22 +133,28 @@ static int on_token(void *user, const struct rad_token_event *ev)
     return 0;
 }
 
-/* Runs the golden's prompt; `others` more requests beside it. */
-static int run_once(struct rad_model *m, const struct golden *g, int64_t chunk, int others,
-                    int device, struct run *r, char *why, size_t n_why)
+static int engine(struct rad_model *m, const struct golden *g, int64_t chunk, int device,
+                  const char *home, struct rad_engine **e, char *why, size_t n_why)
 {
     struct rad_err err = { 0 };
-    struct rad_engine_opts o = { .size = sizeof o, .chunk = chunk, .threads = 2 };
+    struct rad_engine_opts o = { .size = sizeof o, .chunk = chunk, .threads = 2, .home = home };
     o.dep.max_tok = 256;
     o.dep.max_out = 256;
     o.dep.max_seqs = 8;
     o.dep.device = device;
     o.dep.max_ctx = g->n_prompt + g->n_greedy + 1;
-    struct rad_engine *e = NULL;
-    if (rad_engine_open(m, &o, &e, &err)) {
-        snprintf(why, n_why, "%s", err.text);
-        return 3;
-    }
+    *e = NULL;
+    if (!rad_engine_open(m, &o, e, &err))
+        return 0;
+    snprintf(why, n_why, "%s", err.text);
+    return 3;
+}
+
+/* Runs the golden's prompt; `others` more requests beside it. */
+static int drive(struct rad_engine *e, const struct golden *g, int others, struct run *r,
+                 char *why, size_t n_why)
+{
+    struct rad_err err = { 0 };
     memset(r, 0, sizeof *r);
     pthread_mutex_init(&r->m, NULL);
     pthread_cond_init(&r->c, NULL);
@@ -176,11 +186,23 @@ static int run_once(struct rad_model *m, const struct golden *g, int64_t chunk, 
     while (!rc && !r->done)
         pthread_cond_wait(&r->c, &r->m);
     pthread_mutex_unlock(&r->m);
-    rad_engine_close(e);
     if (!rc && r->error[0]) {
         snprintf(why, n_why, "%s", r->error);
         rc = 3;
     }
+    return rc;
+}
+
+static int run_once(struct rad_model *m, const struct golden *g, int64_t chunk, int others,
+                    int device, struct run *r, char *why, size_t n_why)
+{
+    struct rad_engine *e;
+    memset(r, 0, sizeof *r);
+    int rc = engine(m, g, chunk, device, NULL, &e, why, n_why);
+    if (rc)
+        return rc;
+    rc = drive(e, g, others, r, why, n_why);
+    rad_engine_close(e);
     return rc;
 }
 
@@ -264,10 +286,99 @@ static int golden(const char *model, const char *dir)
     return why[0] ? 1 : 0;
 }
 
+/* ---- one text, two models or two homes */
+static int32_t some_ids[40];
+
+static void some_text(struct golden *g)
+{
+    for (int i = 0; i < 40; i++)
+        some_ids[i] = i * 7919 % 256;
+    *g = (struct golden){ .ids = some_ids, .n_prompt = 40, .n_greedy = 8 };
+}
+
+/* The largest difference, and whether all bytes agree. */
+static double compare(const struct run *a, const struct run *b, int *bytes)
+{
+    size_t n = (size_t)((a->cap - 1) * a->vocab);
+    *bytes = a->vocab == b->vocab && a->n_out == b->n_out &&
+             !memcmp(a->out, b->out, (size_t)a->n_out * sizeof *a->out) &&
+             !memcmp(a->rows, b->rows, n * sizeof *a->rows);
+    return a->vocab == b->vocab ? row_error(a->rows, b->rows, (int64_t)n) : INFINITY;
+}
+
+static int verdict(const char *name, double worst, int ok)
+{
+    printf("%-24s %10.2e  %s\n", name, worst, ok ? "PASS" : "FAIL");
+    return !ok;
+}
+
+static int same(const char *a, const char *b, const char *tolerance)
+{
+    const char *path[2] = { a, b };
+    struct rad_err err = { 0 };
+    struct run r[2];
+    struct golden g;
+    char why[1024] = "";
+    int bytes, rc = 0;
+    for (int i = 0; i < 2 && !rc; i++) {
+        struct rad_model *m = NULL;
+        if (rad_model_open(path[i], &m, &err))
+            return die(path[i], &err);
+        some_text(&g);
+        rc = run_once(m, &g, 0, 0, RAD_DEVICE_HOST, &r[i], why, sizeof why);
+        rad_model_unref(m);
+    }
+    if (rc) {
+        fprintf(stderr, "rad-probe: %s\n", why);
+        return rc;
+    }
+    double worst = compare(&r[0], &r[1], &bytes);
+    free(r[0].rows);
+    free(r[1].rows);
+    return verdict("same", worst, tolerance ? worst <= strtod(tolerance, NULL) : bytes);
+}
+
+static int homes(const char *model, const char *home)
+{
+    struct rad_err err = { 0 };
+    struct rad_model *m = NULL;
+    struct rad_engine *e[2] = { NULL };
+    struct run r[3] = { 0 };
+    struct golden g;
+    char why[1024] = "";
+    int b1 = 0, b2 = 0;
+    if (rad_model_open(model, &m, &err))
+        return die(model, &err);
+    some_text(&g);
+    int rc = engine(m, &g, 0, RAD_DEVICE_HOST, NULL, &e[0], why, sizeof why);
+    rc = rc ? rc : drive(e[0], &g, 0, &r[0], why, sizeof why);
+    rc = rc ? rc : engine(m, &g, 0, RAD_DEVICE_HOST, home, &e[1], why, sizeof why);
+    rc = rc ? rc : drive(e[0], &g, 0, &r[1], why, sizeof why);
+    rc = rc ? rc : drive(e[1], &g, 0, &r[2], why, sizeof why);
+    rad_engine_close(e[1]);
+    rad_engine_close(e[0]);
+    rad_model_unref(m);
+    if (rc) {
+        fprintf(stderr, "rad-probe: %s\n", why);
+    } else {
+        double d1 = compare(&r[0], &r[1], &b1), d2 = compare(&r[0], &r[2], &b2);
+        rc = verdict("homes", fmax(d1, d2), b1 && b2);
+    }
+    for (int i = 0; i < 3; i++)
+        free(r[i].rows);
+    return rc;
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 4 && !strcmp(argv[1], "golden"))
         return golden(argv[2], argv[3]);
-    fprintf(stderr, "usage: rad-probe golden MODEL.rad DIR\n");
+    if ((argc == 4 || argc == 5) && !strcmp(argv[1], "same"))
+        return same(argv[2], argv[3], argv[4]);
+    if (argc == 4 && !strcmp(argv[1], "homes"))
+        return homes(argv[2], argv[3]);
+    fprintf(stderr, "usage: rad-probe golden MODEL.rad DIR\n"
+                    "       rad-probe same A.rad B.rad [TOLERANCE]\n"
+                    "       rad-probe homes A.rad HOME\n");
     return 2;
 }
