@@ -51,8 +51,11 @@ int rad_arch_declare(RadBuilder *b, const RadModelMeta *m, const RadBuildCtx *c)
     return 0;
 }
 void rad_arch_step(RadCtx *c, const RadBatch *b) { (void)c; (void)b; }
-#ifdef EXTRA
-int EXTRA(const RadModelMeta *m, void *g) { (void)m; (void)g; return 0; }
+#ifdef EXTRA             /* another name of declare: its type is not the point */
+__asm__(".globl " EXTRA "\n.set " EXTRA ", rad_arch_declare\n.type " EXTRA ", %function");
+#endif
+#ifdef IMPORTS
+int rad_arch_serves_imports(void) { return IMPORTS; }
 #endif
 #endif
 C
@@ -83,9 +86,30 @@ C
 }
 
 @test "plugin: an export that nothing serves is refused by name" {
-    plugin h/architectures/x.so -DARCH -DKIND=RAD_PLUGIN_ARCH -DEXTRA=rad_arch_encode_geom
+    local x
+    for x in text_prepare video_positions video_pack encode_geom chat_format audio_format; do
+        plugin h/architectures/x.so -DARCH -DKIND=RAD_PLUGIN_ARCH -DEXTRA="\"rad_arch_$x\""
+        run_fail 3 "$CHECK" --home h
+        has "$stderr" "plugin 'libx' exports 'rad_arch_$x', which is not served"
+    done
+    plugin h/architectures/x.so -DARCH -DKIND=RAD_PLUGIN_ARCH -DIMPORTS=1
     run_fail 3 "$CHECK" --home h
-    has "$stderr" "plugin 'libx' exports 'rad_arch_encode_geom', which is not served"
+    has "$stderr" "plugin 'libx': rad_arch_serves_imports"
+    plugin h/architectures/x.so -DARCH -DKIND=RAD_PLUGIN_ARCH -DIMPORTS=0
+    run_ok "$CHECK" --home h
+}
+
+# A field that is added to the deployment is served or refused, and tested.
+@test "plugin: t/check/abi-check.c sets every field of a deployment" {
+    local f n=0
+    for f in $(awk '/^typedef struct RadBuildCtx/, /^} RadBuildCtx/' "$SRC/librad/rad/rad_builder.h" |
+        sed -n 's,/\*.*,,; s/^    \(const \)*[A-Za-z0-9_]* \**\(.*\);.*/\2/p' | tr -d ','); do
+        [ "$f" != struct_size ] || continue
+        n=$((n + 1))
+        grep -Eq "(FIELD|PERMIT|TYPE)\($f,|ctx\.$f = " "$SRC/t/check/abi-check.c" ||
+            { echo "not set: $f"; return 1; }
+    done
+    [ "$n" -ge 25 ] || { echo "only $n fields were found"; false; }
 }
 
 @test "plugin: open declines without an error, or fails with one" {

@@ -72,6 +72,12 @@ t_check_plan_check_CPPFLAGS = $(check_cppflags)
 t_check_plan_check_LDFLAGS = $(AM_LDFLAGS) -export-dynamic
 t_check_plan_check_LDADD = librad/libradi.la
 TESTS += t/check/plan-check
+check_PROGRAMS += t/check/abi-check
+t_check_abi_check_SOURCES = t/check/abi-check.c t/check/seed-arch.c
+t_check_abi_check_CPPFLAGS = $(check_cppflags) -I$(top_srcdir)/arch/common
+t_check_abi_check_LDFLAGS = $(AM_LDFLAGS) -export-dynamic
+t_check_abi_check_LDADD = librad/libradi.la
+TESTS += t/check/abi-check
 EXTRA_DIST += t/golden/enc t/http/openai_client.py
 
 # Tests that scripts/check runs under TSan too.

@@ -74,7 +74,30 @@ static bool shape_numel(int32_t rank, const int64_t *shape, uint64_t *numel)
     return true;
 }
 
-/* ---- name maps */
+/* What is declared by an enum of the ABI and not served: refused by its name. */
+static void unserved_value(RadBuilder *b, const char *what, const char *name, const char *field,
+                           const char *value)
+{
+    radi_miss(b, -1, RAD_E_UNSUPPORTED, "%s '%s': %s %s is not served", what, name, field, value);
+}
+
+/* ---- name maps: what the converter can follow (convert_plan.c) */
+static void refuse_map(RadBuilder *b, const RadNameMap *m)
+{
+    static const char *const mode[] = {
+        [RAD_MAP_WNORM] = "RAD_MAP_WNORM", [RAD_MAP_TRANSPOSE] = "RAD_MAP_TRANSPOSE",
+        [RAD_MAP_EMA] = "RAD_MAP_EMA", [RAD_MAP_TAP] = "RAD_MAP_TAP",
+        [RAD_MAP_COLS] = "RAD_MAP_COLS",
+    };
+    char text[24];
+    if (mode[m->mode])
+        unserved_value(b, "name map", m->declared, "mode", mode[m->mode]);
+    if (m->mode == RAD_MAP_CONCAT && m->concat_dim) {
+        snprintf(text, sizeof text, "%d", m->concat_dim);
+        unserved_value(b, "name map", m->declared, "concat_dim", text);
+    }
+}
+
 int rad_decl_name_map(RadBuilder *b, const RadNameMap *m)
 {
     uint64_t at;
@@ -88,6 +111,7 @@ int rad_decl_name_map(RadBuilder *b, const RadNameMap *m)
         radi_miss(b, -1, RAD_E_STATE, "name map of '%s' comes after its weight", m->declared);
         return RAD_E_STATE;
     }
+    refuse_map(b, m);
     if (radi_grow((void **)&b->map, &b->cap_maps, b->n_maps + 1, sizeof *b->map, NULL)) {
         b->failed = true;
         return RAD_E_NOMEM;
@@ -204,6 +228,37 @@ static rad_weight push_weight(RadBuilder *b, const struct radi_weight *w)
     return (rad_weight)p->n_weights++;
 }
 
+/* How a weight is read, split and stacked. Every weight is resident, so an
+ * access that asks the placement for less is not served. */
+static void check_use(RadBuilder *b, const char *name, const RadWeightDecl *d)
+{
+    static const char *const access[] = {
+        [RAD_ACCESS_PER_REQUEST] = "RAD_ACCESS_PER_REQUEST",
+        [RAD_ACCESS_CONDITIONAL] = "RAD_ACCESS_CONDITIONAL",
+        [RAD_ACCESS_RARE] = "RAD_ACCESS_RARE", [RAD_ACCESS_VOCAB] = NULL,
+    };
+    int64_t sum = 0;
+    if (d->access < 0 || d->access > RAD_ACCESS_VOCAB || d->shard < RAD_SHARD_NONE
+        || d->shard > RAD_SHARD_COL)
+        radi_miss(b, -1, RAD_E_ARG, "weight '%s': access %d, shard %d", name, d->access, d->shard);
+    else if (access[d->access])
+        unserved_value(b, "weight", name, "access", access[d->access]);
+    if (d->group.expert >= 0)                    /* a zeroed group is expert 0 of layer 0 */
+        radi_miss(b, -1, RAD_E_UNSUPPORTED, "weight '%s': group.expert %d is not served, want -1",
+                  name, d->group.expert);
+    if (d->n_row_parts < 0 || d->n_row_parts > 8) {
+        radi_miss(b, -1, RAD_E_ARG, "weight '%s': n_row_parts %d, want 0 to 8", name,
+                  d->n_row_parts);
+        return;
+    }
+    for (int i = 0; i < d->n_row_parts; i++)
+        if (d->row_parts[i] < 1 || __builtin_add_overflow(sum, d->row_parts[i], &sum))
+            sum = -1;
+    if (d->n_row_parts && sum != d->shape[0])
+        radi_miss(b, -1, RAD_E_SHAPE, "weight '%s': row_parts add up to %lld of %lld rows", name,
+                  (long long)sum, (long long)d->shape[0]);
+}
+
 rad_weight rad_decl_weight(RadBuilder *b, const char *name, const RadWeightDecl *d)
 {
     struct radi_weight w = { .name = copy(b, name), .d = *d };
@@ -214,6 +269,7 @@ rad_weight rad_decl_weight(RadBuilder *b, const char *name, const RadWeightDecl 
     }
     w.cols = (uint64_t)d->shape[d->rank - 1];
     w.rows = numel / w.cols;
+    check_use(b, name, d);
     w.stored = d->source ? copy(b, d->source) : w.name;
     w.d.source = d->source ? w.stored : NULL;
     if (d->planes) {
@@ -306,7 +362,7 @@ int rad_weight_shard_span(RadBuilder *b, rad_weight w, int64_t first, int64_t n)
 int rad_weight_shard_parts(RadBuilder *b, rad_weight w, int part, int64_t first, int64_t n)
 {
     const struct radi_weight *x = weight_of(b, w, "rad_weight_shard_parts");
-    if (x && (part < 0 || part >= x->d.n_row_parts || first || n != x->d.row_parts[part]))
+    if (x && (part < 0 || part >= RADI_MIN(x->d.n_row_parts, 8) || first || n != x->d.row_parts[part]))
         return unserved(b, "rad_weight_shard_parts", "more than one rank is not served");
     return x ? RAD_OK : RAD_E_ARG;
 }
@@ -323,7 +379,7 @@ rad_buf rad_decl_buffer(RadBuilder *b, const char *name, const RadBufferDecl *d)
         return RAD_NULL_HANDLE;
     }
     if (d->kind == RAD_BUF_DERIVED)
-        radi_miss(b, -1, RAD_E_UNSUPPORTED, "buffer '%s': derivation '%s' is not served", name,
+        radi_miss(b, -1, RAD_E_UNSUPPORTED, "buffer '%s': kind RAD_BUF_DERIVED ('%s') is not served", name,
                   d->derive ? d->derive : "");
     else if (d->kind != RAD_BUF_TRANSIENT && d->kind != RAD_BUF_PERSIST)
         radi_miss(b, -1, RAD_E_ARG, "buffer '%s': kind %d", name, d->kind);
@@ -371,8 +427,13 @@ bool radi_kv_paged(const RadKvGroupDecl *d)
 
 rad_kv rad_decl_kv_group(RadBuilder *b, const char *name, const RadKvGroupDecl *d)
 {
+    static const char *const unserved_kind[] = { [RAD_KV_LINEAR] = "RAD_KV_LINEAR",
+                                                 [RAD_KV_CONV] = "RAD_KV_CONV",
+                                                 [RAD_KV_RING] = "RAD_KV_RING" };
     struct rad_plan *p = b->plan;
     bool ok = d->kind >= RAD_KV_FULL && d->kind <= RAD_KV_RING;
+    if (ok && unserved_kind[d->kind])
+        unserved_value(b, "kv group", name, "kind", unserved_kind[d->kind]);
     if (ok && (radi_kv_paged(d) || d->kind == RAD_KV_RING))
         ok = d->n_head_kv > 0 && d->head_dim > 0 && (d->kind == RAD_KV_FULL || d->window > 0);
     else if (ok && d->kind == RAD_KV_LINEAR)

@@ -137,6 +137,19 @@ static void resolve(RadBuilder *b, int32_t at, struct radi_op *o)
     radi_str_release(&s);
 }
 
+/* A parameter that the core would have to act upon. */
+static void refuse_roles(RadBuilder *b, const struct radi_op *o)
+{
+    static const char *const role[] = { [RAD_PROLE_SEQ_CHUNK] = "RAD_PROLE_SEQ_CHUNK",
+                                        [RAD_PROLE_CAPACITY] = "RAD_PROLE_CAPACITY" };
+    for (int i = 0; i < o->n_p; i++) {
+        const RadParamSpec *s = radi_schema_param(o->schema, o->p[i].key);
+        if (s && role[s->role])
+            radi_miss(b, -1, RAD_E_UNSUPPORTED, "op '%s': parameter '%s': role %s is not served",
+                      o->name, s->key, role[s->role]);
+    }
+}
+
 rad_op rad_decl_op(RadBuilder *b, const char *op, const RadParam *p, int n_p, const rad_weight *w,
                    int n_w)
 {
@@ -170,6 +183,7 @@ rad_op rad_decl_op(RadBuilder *b, const char *op, const RadParam *p, int n_p, co
     if (!o->schema || b->failed)
         return at;
     copy_params(b, o, p, n_p);
+    refuse_roles(b, o);
     if (!b->failed && place_weights(b, at, o, w, n_w) && !b->failed)
         resolve(b, at, o);
     return at;

@@ -24,7 +24,7 @@ static rad_status refuse_unserved(const struct rad_plan *p, const RadBuildCtx *c
     const RadArchProbe *q = &p->probe;
     const struct request r[] = {
         { "rank", c->rank != 0, false, false },
-        { "world_size", c->world_size > 1, false, false },
+        { "world_size", c->world_size && c->world_size != 1, false, false },
         { "max_spec", c->max_spec != 0, true, q->draft_depth > 0 },
         { "max_mixed_tok", c->max_mixed_tok != 0, false, false },
         { "tp_wire_lossy", c->tp_wire_lossy != 0, false, false },
@@ -39,12 +39,13 @@ static rad_status refuse_unserved(const struct rad_plan *p, const RadBuildCtx *c
         { "is_draft", c->is_draft != 0, false, false },
         { "scope", c->scope && *c->scope, false, false },
         { "shape_probe", c->shape_probe != 0, true, q->shape_probe_ok != 0 },
-        { "max_enc_patches", c->max_enc_patches != 0, false, false },
+        { "max_enc_patches", c->max_enc_patches != 0, true, q->enc_merge > 0 },
         { "max_audio_frames", c->max_audio_frames != 0, true, q->audio_frames > 0 },
         { "cvec", c->cvec != NULL, true, q->control_vector_ok != 0 },
         { "tp_attn_rows", c->tp_attn_rows != 0, true, q->tp_attn_rows_ok != 0 },
         { "draft_coupling", c->draft_coupling != RAD_COUPLING_NONE, true, q->draft_depth > 0 },
         { "draft_tree", c->draft_tree != 0, true, q->tree_pays != 0 },
+        { "weight_prefetch_off", c->weight_prefetch_off != 0, false, false },
     };
     for (size_t i = 0; i < RADI_COUNT(r); i++) {
         if (!r[i].set)
@@ -76,6 +77,8 @@ static rad_status set_deployment(struct rad_plan *p, const struct rad_deployment
     const struct { const char *name; int64_t v; } limits[] = {
         { "max_tok", d->max_tok }, { "max_seqs", d->max_seqs }, { "max_ctx", d->max_ctx },
         { "max_out", d->max_out }, { "kv_tokens", d->kv_tokens },
+        { "ctx.max_tok", d->ctx.max_tok }, { "ctx.max_seqs", d->ctx.max_seqs },
+        { "ctx.max_ctx", d->ctx.max_ctx }, { "ctx.max_out_rows", d->ctx.max_out_rows },
     };
     for (size_t i = 0; i < RADI_COUNT(limits); i++)
         if (limits[i].v < 0 || limits[i].v > 1 << 30)
@@ -89,9 +92,9 @@ static rad_status set_deployment(struct rad_plan *p, const struct rad_deployment
     c->struct_size = sizeof *c;
     c->world_size = 1;
     c->scope = "";
-    c->max_tok = d->max_tok ? d->max_tok : 512;
-    c->max_seqs = d->max_seqs ? d->max_seqs : 16;
-    c->max_ctx = d->max_ctx ? d->max_ctx : p->meta->n_ctx_train;
+    c->max_tok = d->max_tok ? d->max_tok : c->max_tok ? c->max_tok : 512;
+    c->max_seqs = d->max_seqs ? d->max_seqs : c->max_seqs ? c->max_seqs : 16;
+    c->max_ctx = d->max_ctx ? d->max_ctx : c->max_ctx ? c->max_ctx : p->meta->n_ctx_train;
     if (c->max_ctx < 1 || c->max_ctx > 1 << 30)
         return rad_fail(err, RAD_E_ARG, "deployment field 'max_ctx': the model states no training "
                         "context, so it must be given");

@@ -44,8 +44,18 @@ static const struct export {
 /* Exports of the ABI that no part of the core calls yet. */
 static const char *const unserved[] = {
     "rad_arch_text_prepare", "rad_arch_video_positions", "rad_arch_video_pack",
-    "rad_arch_encode_geom",
+    "rad_arch_encode_geom", "rad_arch_chat_format", "rad_arch_audio_format",
 };
+
+/* A pair is matched as it is written; no import is handed to another's plugin,
+ * so only the answer "no" is honoured. */
+static bool serves_imports(void *dl)
+{
+    void *sym = dlsym(dl, "rad_arch_serves_imports");
+    int (*ask)(void);
+    memcpy(&ask, &sym, sizeof ask);
+    return ask && ask();
+}
 
 static void put_symbol(struct radi_exports *x, size_t at, void *sym)
 {
@@ -85,6 +95,9 @@ static rad_status fill(void *dl, struct radi_exports *x, struct rad_err *err)
                 return rad_fail(err, RAD_E_UNSUPPORTED,
                                 "plugin '%s' exports '%s', which is not served", info->name,
                                 unserved[i]);
+    if (info->kind == RAD_PLUGIN_ARCH && serves_imports(dl))
+        return rad_fail(err, RAD_E_UNSUPPORTED, "plugin '%s': rad_arch_serves_imports: imported "
+                        "quantisations are not served", info->name);
     return RAD_OK;
 }
 

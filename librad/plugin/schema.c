@@ -73,10 +73,18 @@ static rad_status check_schema(const RadOpSchema *s, struct rad_err *err)
         const RadParamSpec *q = &s->params[i];
         if (!q->key || q->kind < RAD_PK_INT || q->kind > RAD_PK_REAL)
             return rad_fail(err, RAD_E_SCHEMA, "parameter %d has kind %d", i, q->kind);
+        if (q->need < RAD_PARAM_OPTIONAL || q->need > RAD_PARAM_DERIVED
+            || q->role < RAD_PROLE_NONE || q->role > RAD_PROLE_CAPACITY)
+            return rad_fail(err, RAD_E_SCHEMA, "parameter '%s': need %d, role %d", q->key, q->need,
+                            q->role);
         if (radi_schema_param(s, q->key) != q)
             return rad_fail(err, RAD_E_SCHEMA, "parameter '%s' stands twice", q->key);
         ranges += q->kind == RAD_PK_RANGE;
     }
+    for (int i = 0; i < s->n_operands; i++)
+        if (!s->operands[i].name || s->operands[i].role < RAD_OPD_IN
+            || s->operands[i].role > RAD_OPD_TABLE)
+            return rad_fail(err, RAD_E_SCHEMA, "operand %d has role %d", i, s->operands[i].role);
     if (ranges > 1)
         return rad_fail(err, RAD_E_SCHEMA, "%d ranged parameters, at most 1", ranges);
     return RAD_OK;
@@ -113,6 +121,9 @@ static rad_status add_schema(struct rad_plugins *p, int lib, const RadOpSchema *
 {
     char buf[160];
     uint64_t at;
+    rad_status st = check_schema(s, err);
+    if (st)
+        return rad_fail_in(err, st, "op '%s'", s->op);
     if (radi_map_get(p->op_index, s->op, strlen(s->op), &at)) {
         const struct radi_vocab *v = &p->op[at];
         const char *what = differs(v->schema, s, buf, sizeof buf);
@@ -121,9 +132,6 @@ static rad_status add_schema(struct rad_plugins *p, int lib, const RadOpSchema *
                             s->op, p->lib[v->lib].info->name, what);
         return RAD_OK;
     }
-    rad_status st = check_schema(s, err);
-    if (st)
-        return rad_fail_in(err, st, "op '%s'", s->op);
     RAD_TRY(radi_grow((void **)&p->op, &p->cap_ops, p->n_ops + 1, sizeof *p->op, err));
     if (!radi_map_put(p->op_index, s->op, strlen(s->op), p->n_ops, NULL))
         return rad_fail(err, RAD_E_NOMEM, "schemas: out of memory");

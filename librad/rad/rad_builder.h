@@ -86,6 +86,7 @@ typedef struct RadGroup {           /* the unit of movement; -1 = none */
 } RadGroup;
 static inline RadGroup rad_group_model(void) { return (RadGroup){ -1, -1, 0 }; }
 static inline RadGroup rad_group_layer(int32_t l) { return (RadGroup){ l, -1, 0 }; }
+static inline RadGroup grp_layer(int32_t l) { return rad_group_layer(l); }  /* the seed's word */
 
 typedef struct RadWeightDecl {
     int32_t dtype;                  /* as the ops read it; 0 = any stored form */
@@ -272,14 +273,15 @@ const char *rad_arch_quant(void);
  * `home` is the plugin search path in force (colon-separated). */
 int rad_arch_pair_count(const char *home);
 const RadArchPair *rad_arch_pair_at(int i);
+/* Optional; refused when it answers 1: nothing serves imports yet. */
 int rad_arch_serves_imports(void);
 int rad_arch_probe(const RadModelMeta *meta, RadArchProbe *out);
 int rad_arch_declare(RadBuilder *b, const RadModelMeta *meta, const RadBuildCtx *ctx);
 void rad_arch_step(struct RadCtx *c, const struct RadBatch *batch);
-const RadChatFormat *rad_arch_chat_format(const RadModelMeta *meta);
-const RadAudioFormat *rad_arch_audio_format(const RadModelMeta *meta);
 /* Optional, nothing calls them yet: the loader refuses a plugin that exports
  * one, by name. */
+const RadChatFormat *rad_arch_chat_format(const RadModelMeta *meta);
+const RadAudioFormat *rad_arch_audio_format(const RadModelMeta *meta);
 int rad_arch_text_prepare(const RadModelMeta *meta, const char *in, char **out);
 int rad_arch_video_positions(const RadModelMeta *meta, void *geom);
 int rad_arch_video_pack(const RadModelMeta *meta, void *geom);

@@ -85,33 +85,9 @@ static void declare_faults(void)
     rad_plan_free(plan);
 }
 
+/* The other fields: abi-check.c. */
 static void refused_fields(void)
 {
-    static const RadControlVector cv;
-#define BAD(field, value) do { struct rad_deployment d = small; struct rad_err err = { 0 }; \
-        struct rad_plan *plan; d.ctx.field = value; \
-        CHECK(build(BEND_NONE, &d, &plan, &err) == RAD_E_UNSUPPORTED); \
-        HAS(err.text, "deployment field '" #field "'"); } while (0)
-    BAD(world_size, 2);
-    BAD(rank, 1);
-    BAD(max_spec, 1);
-    BAD(kv_quant, RAD_KVQ_V4);
-    BAD(attn_prefill_fp8, 1);
-    BAD(kv_resident_blocks, 4);
-    BAD(kv_stream_ok, 1);
-    BAD(state_dtype, RAD_F16);
-    BAD(is_draft, 1);
-    BAD(scope, "draft");
-    BAD(shape_probe, 1);
-    BAD(max_enc_patches, 1);
-    BAD(max_audio_frames, 1);
-    BAD(cvec, &cv);
-    BAD(tp_attn_rows, 1);
-    BAD(tp_wire_lossy, 1);
-    BAD(draft_coupling, 1);
-    BAD(draft_tree, 1);
-    BAD(max_mixed_tok, 1);
-#undef BAD
     struct rad_deployment d = small;
     struct rad_err err = { 0 };
     struct rad_plan *plan;

@@ -318,7 +318,7 @@ static void reference_last(void)
 
 static void script_veto(RadBuilder *b)
 {
-    RadWeightDecl d = { .rank = 2, .shape = { 8, 4 } };
+    RadWeightDecl d = { .rank = 2, .shape = { 8, 4 }, .group = rad_group_model() };
     rad_weight f = rad_decl_weight(b, "f32", &d), h = rad_decl_weight(b, "bf16", &d);
     probe(b, 12, NULL, f);
     probe(b, 12, NULL, h);

@@ -39,7 +39,8 @@ static rad_weight weight(RadBuilder *b, const char *name, int layer, int64_t n, 
         snprintf(full, sizeof full, "%s", name);
     RadNameMap m = { .declared = full, .mode = RAD_MAP_COPY, .n_src = 1, .src = { full } };
     rad_decl_name_map(b, &m);
-    RadWeightDecl d = { .dtype = dtype, .rank = k ? 2 : 1, .shape = { n, k } };
+    RadWeightDecl d = { .dtype = dtype, .rank = k ? 2 : 1, .shape = { n, k },
+                        .group = layer >= 0 ? rad_group_layer(layer) : rad_group_model() };
     return rad_decl_weight(b, full, &d);
 }
 
