@@ -91,6 +91,31 @@ END
     [ -n "$output" ]
 }
 
+# An architecture from outside: built with the installed headers alone, put in
+# a home of its own beside the installed rest. It converts the checkpoint with
+# its own name map, and its text is that of the plugin that was shipped.
+@test "install: a hand-written architecture plugin builds, converts and runs" {
+    need_tool cc
+    need_fixtures golden/unpack.sh
+    sh "$FIXTURES/golden/unpack.sh" . llama >/dev/null
+    mkdir -p out/architectures
+    cc -std=gnu17 -Wall -Wextra -Werror -shared -fPIC -I"$(var includedir)" \
+        "$SRC/t/check/seed-arch.c" -o out/architectures/seed.so
+    for d in kernels quantizers maps circuits blocks; do
+        ln -s "$data/$d" "out/$d"
+    done
+    run_ok rad-convert -q llama -o want.rad
+    run_ok radiance -q -m want.rad -p abc -n 8 --temp 0
+    want=$output
+    [ -n "$want" ]
+    RADIANCE_HOME=$PWD/out
+    run_ok rad-convert -q llama -o own.rad
+    run_ok rad-info own.rad
+    has "$(rad-info --json own.rad)" "attn_qkv.weight"
+    run_ok radiance -q -m own.rad -p abc -n 8 --temp 0
+    [ "$output" = "$want" ] || { echo "'$output', want '$want'"; false; }
+}
+
 @test "install: uninstall leaves no file" {
     run_ok env -u MAKEFLAGS -u MFLAGS make -s -C "$BUILD" uninstall DESTDIR="$ROOT"
     run_ok find "$ROOT" ! -type d
