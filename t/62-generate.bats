@@ -81,6 +81,8 @@ setup() {
     run_fail 2 radiance -m "$M" -p x --temp nonsense
     run_fail 2 radiance -p x
     run_fail 3 radiance -m "$M" -p x --max-model-len 8 -n 4 --kv-tokens 2
+    run_fail 3 radiance -m "$M" -p x --max-model-len 100000
+    has "$stderr" "--max-model-len"
     run_fail 3 radiance -m nosuch.rad -p x
     has "$stderr" nosuch.rad
     run_fail 3 radiance -m "$M" -p "$(head -c 4000 /dev/zero | tr '\0' a)"

@@ -305,7 +305,11 @@ int main(int argc, char **argv)
     if (!r.name)
         r.name = rad_model_info(r.model)->name[0] ? rad_model_info(r.model)->name : "model";
     int64_t n_ctx = 0;
-    if (!o.dep.max_ctx && !rad_model_meta_int(r.model, "n_ctx_train", &n_ctx, NULL))
+    bool trained = !rad_model_meta_int(r.model, "n_ctx_train", &n_ctx, NULL) && n_ctx > 0;
+    if (trained && o.dep.max_ctx > n_ctx)
+        cmd_die("--max-model-len %lld: the model was made for %lld", (long long)o.dep.max_ctx,
+                (long long)n_ctx);
+    if (trained && !o.dep.max_ctx)
         o.dep.max_ctx = n_ctx < 8192 ? n_ctx : 8192;
     o.dep.size = sizeof o.dep;
     sampling_defaults(&r, &g);
