@@ -11,7 +11,7 @@
 #include "cmd.h"
 #include "radiance.h"
 
-enum { O_HOME = 256, O_KERNELS, O_MAX_CTX, O_MAX_SEQS, O_MAX_TOK, O_CHUNK, O_KV_DTYPE, O_ACT_DTYPE,
+enum { O_HOME = 256, O_KERNELS, O_MAX_CTX, O_MAX_SEQS, O_MAX_TOK, O_CHUNK, O_STEP_MS, O_KV_DTYPE, O_ACT_DTYPE,
        O_KV_TOKENS, O_DEVICE, O_CHAT, O_TEMP, O_TOP_K, O_TOP_P, O_MIN_P, O_REP, O_PRES, O_FREQ,
        O_LAST_N, O_STOP, O_IGNORE_EOS, O_LOGPROBS, O_SCORE, O_SCORE_TOK, O_WINDOW, O_HOST, O_PORT,
        O_API_KEY, O_NAME, O_QUEUE, O_BODY, O_CONN, O_NO_CORS, O_DRAIN, O_TEMPLATE, O_KWARGS,
@@ -54,6 +54,7 @@ static const struct cmd_opt opt[] = {
     { O_MAX_SEQS, "max-num-seqs", "N", "running sequences (default 16)" },
     { O_MAX_TOK, "max-num-batched-tokens", "N", "tokens a step (default 512)" },
     { O_CHUNK, "prefill-chunk", "N", "prompt tokens of one sequence a step" },
+    { O_STEP_MS, "step-ms", "N", "time that a step with prompts should take (default 300; 0: any)" },
     { O_KV_DTYPE, "kv-cache-dtype", "f32|bf16|f16", "element of the KV cache (default f32)" },
     { O_ACT_DTYPE, "act-dtype", "f32|bf16", "element of the activations (default f32)" },
     { O_KV_TOKENS, "kv-tokens", "N", "tokens the KV cache holds" },
@@ -280,6 +281,7 @@ int main(int argc, char **argv)
         case O_MAX_SEQS: o.dep.max_seqs = cmd_arg_i64(1, 4096); break;
         case O_MAX_TOK: o.dep.max_tok = cmd_arg_i64(1, 1 << 20); break;
         case O_CHUNK: o.chunk = cmd_arg_i64(1, 1 << 20); break;
+        case O_STEP_MS: o.step_ms = cmd_arg_i64(0, 1 << 20) ? cmd_arg_i64(0, 1 << 20) : -1; break;
         case O_KV_DTYPE: o.dep.kv_dtype = dtype_of("kv-cache-dtype", cmd_arg()); break;
         case O_ACT_DTYPE: o.dep.act_dtype = dtype_of("act-dtype", cmd_arg()); break;
         case O_KV_TOKENS: o.dep.kv_tokens = cmd_arg_i64(1, INT32_MAX); break;
@@ -323,6 +325,7 @@ int main(int argc, char **argv)
         o.dep.max_seqs = 1;
         o.dep.max_tok = o.dep.max_tok ? o.dep.max_tok : 256;
         o.dep.max_out = o.dep.max_tok;
+        o.step_ms = -1;                /* nobody waits beside it */
     }
     if (prompt)
         o.dep.max_seqs = 1;

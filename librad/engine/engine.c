@@ -46,8 +46,9 @@ static void *run(void *arg)
             st = radi_rt_wait(e->rt, &logits, &err);
         if (st)
             rad_log(RAD_LOG_ERROR, "engine", "step failed: %s", err.text);
-        radi_sched_commit(e, logits, st ? err.text : NULL);
         uint64_t dt = radi_now_ns() - t0;
+        radi_sched_measure(e, dt);
+        radi_sched_commit(e, logits, st ? err.text : NULL);
         pthread_mutex_lock(&e->lock);
         e->stats.step_ns += dt;
         pthread_mutex_unlock(&e->lock);
@@ -88,6 +89,7 @@ rad_status rad_engine_open(struct rad_model *m, const struct rad_engine_opts *o,
         e->max_seqs = d.max_seqs;
         e->vocab = radi_rt_vocab(e->rt);
         e->chunk = o->chunk > 0 ? o->chunk : d.max_tok;
+        e->step_ns = (o->step_ms ? RADI_MAX(o->step_ms, 0) : 300) * 1000000;
         e->max_queue = o->max_queue > 0 ? o->max_queue : 8 * d.max_seqs;
         e->running = radi_calloc((size_t)d.max_seqs, sizeof *e->running);
         e->planned = radi_calloc((size_t)d.max_seqs, sizeof *e->planned);

@@ -120,14 +120,40 @@ static bool is_decode(const struct rad_request *r)
     return r->n_done > 0 && r->n_tok - r->n_done == 1;
 }
 
+enum { FIRST_TOK = 32, LEAST_TOK = 16 };   /* prompt tokens: unmeasured, always allowed */
+
+/* Prompt tokens that this step may take besides `n_decode` decode rows. */
+static int64_t prompt_budget(const struct rad_engine *e, int64_t rows, int64_t n_decode)
+{
+    int64_t most = rows - n_decode;
+    if (!e->step_ns)
+        return most;
+    double fit = e->tok_per_ns > 0 ? (double)e->step_ns * e->tok_per_ns - (double)n_decode
+                                   : FIRST_TOK;
+    return fit < LEAST_TOK ? RADI_MIN(most, LEAST_TOK)
+        : fit < (double)most ? (int64_t)fit : most;
+}
+
+void radi_sched_measure(struct rad_engine *e, uint64_t dt_ns)
+{
+    int64_t n = 0;
+    for (int64_t i = 0; i < e->n_planned; i++)
+        n += e->planned[i].q;
+    if (n < LEAST_TOK || !dt_ns)
+        return;                            /* decode steps cost more a token */
+    double rate = (double)n / (double)dt_ns;
+    e->tok_per_ns = e->tok_per_ns > 0 ? 0.5 * (e->tok_per_ns + rate) : rate;
+}
+
 /* Adds what already runs. Returns whether a sequence was preempted. */
-static bool plan_running(struct rad_engine *e, int64_t *budget, int64_t *out)
+static bool plan_running(struct rad_engine *e, int64_t *budget, int64_t *out, int64_t *prompt)
 {
     bool preempted = false;
     int64_t n_decode = 0;
     for (int64_t i = 0; i < e->n_running; i++)
         n_decode += is_decode(e->running[i]);
-    int64_t spare = *budget - n_decode;      /* rows that prompts may take */
+    int64_t spare = prompt_budget(e, *budget, n_decode);
+    *prompt = spare;
     for (int64_t i = 0; i < e->n_running; i++) {
         struct rad_request *r = e->running[i];
         int64_t q = is_decode(r) ? RADI_MIN(1, *out) : chunk_of(e, r, spare, *out);
@@ -149,6 +175,7 @@ static bool plan_running(struct rad_engine *e, int64_t *budget, int64_t *out)
         }
         if (!is_decode(r))
             spare -= q;
+        *prompt = spare;
         plan_one(e, r, q);
         *budget -= q;
         *out -= e->planned[e->n_planned - 1].n_out;
@@ -156,15 +183,15 @@ static bool plan_running(struct rad_engine *e, int64_t *budget, int64_t *out)
     return preempted;
 }
 
-static void admit(struct rad_engine *e, int64_t *budget, int64_t *out)
+static void admit(struct rad_engine *e, int64_t *budget, int64_t *out, int64_t prompt)
 {
-    while (e->n_running < e->max_seqs && *budget > 0 && *out > 0) {
+    while (e->n_running < e->max_seqs && RADI_MIN(*budget, prompt) > 0 && *out > 0) {
         pthread_mutex_lock(&e->lock);
         struct rad_request *r = e->waiting;
         pthread_mutex_unlock(&e->lock);
         if (!r)
             return;
-        int64_t q = chunk_of(e, r, *budget, *out);
+        int64_t q = chunk_of(e, r, RADI_MIN(*budget, prompt), *out);
         /* The whole prompt must fit what is free, or it would only push
          * somebody else out; head-of-line blocking keeps the order fair. */
         if (!radi_kv_ensure(&e->kv, &r->kv, RADI_MIN(r->n_tok + 1, e->max_ctx))) {
@@ -189,6 +216,7 @@ static void admit(struct rad_engine *e, int64_t *budget, int64_t *out)
         e->n_running++;
         plan_one(e, r, q);
         *budget -= q;
+        prompt -= q;
         *out -= e->planned[e->n_planned - 1].n_out;
     }
 }
@@ -263,10 +291,10 @@ bool radi_sched_plan(struct rad_engine *e)
 {
     radi_sched_reap(e);
     e->n_planned = 0;
-    int64_t budget = e->max_tok, out = radi_rt_max_out(e->rt);
-    bool preempted = plan_running(e, &budget, &out);
+    int64_t budget = e->max_tok, out = radi_rt_max_out(e->rt), prompt = 0;
+    bool preempted = plan_running(e, &budget, &out, &prompt);
     if (!preempted)
-        admit(e, &budget, &out);
+        admit(e, &budget, &out, prompt);
     if (!e->n_planned)
         return false;
     fill_step(e);

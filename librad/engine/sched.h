@@ -59,6 +59,8 @@ struct rad_engine {
     int64_t n_running;
     struct radi_planned *planned;    /* [max_seqs] */
     int64_t n_planned;
+    int64_t step_ns;                 /* what a step should take; 0: no limit */
+    double tok_per_ns;               /* measured on steps with prompts; 0: not yet */
     pthread_t thread;
     bool thread_up;
 
@@ -81,6 +83,8 @@ void radi_sched_commit(struct rad_engine *e, const float *logits, const char *er
 /* Ends a request: gives its pages back, calls its sink, frees it. */
 void radi_sched_finish(struct rad_engine *e, struct rad_request *r, enum rad_finish f,
                        const char *error);
+/* Learns from a step that took dt_ns. */
+void radi_sched_measure(struct rad_engine *e, uint64_t dt_ns);
 /* Ends what was cancelled. Engine thread. */
 void radi_sched_reap(struct rad_engine *e);
 void radi_request_free(struct rad_request *r);

@@ -24,6 +24,10 @@ struct rad_engine_opts {         /* zero = default in every field */
     int threads;                 /* 0: one per allowed CPU */
     int64_t chunk;               /* most prompt tokens of one sequence a step; 0: max_tok */
     int64_t max_queue;           /* waiting requests; 0: 8 * max_seqs */
+    /* Prompts take no more of a step than is expected to be done in this time,
+     * so that cancels, new requests and running streams do not wait behind a
+     * long prompt; 0: 300 ms, negative: no limit. Changes no bytes. */
+    int64_t step_ms;
 };
 
 /* Takes a reference on the model. Refuses by name what cannot be honoured. */
