@@ -110,6 +110,11 @@ t_helper_lab_probe_CPPFLAGS = $(check_cppflags)
 t_helper_lab_probe_LDADD = librad/libradi.la
 TESTS += t/check/lab-check
 
+check_PROGRAMS += t/check/types-check
+t_check_types_check_SOURCES = t/check/types-check.c
+t_check_types_check_CPPFLAGS = $(check_cppflags)
+TESTS += t/check/types-check
+
 # ---- the machinery
 check_cppflags = $(AM_CPPFLAGS) -I$(top_srcdir)/t/lib
 TESTS += $(bats_tests)
