@@ -181,9 +181,9 @@ t_fuzz_fuzz_tokenizer_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
 t_fuzz_fuzz_tokenizer_LDADD = librad/libradi.la
 noinst_PROGRAMS += t/fuzz/fuzz-container
 t_fuzz_fuzz_container_SOURCES = t/fuzz/fuzz-container.c
-t_fuzz_fuzz_container_CPPFLAGS = $(check_cppflags)
+t_fuzz_fuzz_container_CPPFLAGS = $(check_cppflags) $(CRYPTO_CFLAGS)
 t_fuzz_fuzz_container_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
-t_fuzz_fuzz_container_LDADD = librad/libradi.la
+t_fuzz_fuzz_container_LDADD = librad/libradi.la $(CRYPTO_LIBS)
 noinst_PROGRAMS += t/fuzz/fuzz-gguf
 t_fuzz_fuzz_gguf_SOURCES = t/fuzz/fuzz-gguf.c t/fuzz/fuzz-ckpt.h
 t_fuzz_fuzz_gguf_CPPFLAGS = $(check_cppflags)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include <rad/ckpt.h>
+#include <rad/tokenizer.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -68,6 +69,31 @@ static inline void walk_tensors(const struct rad_ckpt *ck)
         walk_rows(ck, i, (t->rows - 1) / t->row_step * t->row_step,
                   (t->rows - 1) % t->row_step + 1);
     }
+}
+
+/* Refused with a reason, or it encodes, and decodes what it made. */
+static inline void walk_tokenizer(const struct rad_ckpt *ck)
+{
+    static const char text[] = "Hello  w\xc3\xb6rld 12345!\n<s>";
+    struct rad_err err = { 0 };
+    struct rad_tokenizer *t;
+    struct rad_ids ids = { 0 };
+    struct rad_tok_text out = { 0 };
+    rad_status st = rad_tokenizer_from_ckpt(ck, &t, &err);
+
+    if ((st == RAD_OK) != (t != NULL) || st == RAD_E_NOMEM || (st && !err.text[0]))
+        abort();
+    if (!t)
+        return;
+    st = rad_tokenizer_encode(t, text, sizeof text - 1,
+                              RAD_TOK_ADD_SPECIAL | RAD_TOK_PARSE_SPECIAL, &ids, &err);
+    if ((st && st != RAD_E_UNSUPPORTED) || rad_tokenizer_decode(t, ids.id, ids.n, 0, &out, &err))
+        abort();
+    const char *chat = rad_tokenizer_chat_template(t);
+    sink += chat ? strlen(chat) : 0;
+    rad_ids_release(&ids);
+    rad_tok_text_release(&out);
+    rad_tokenizer_free(t);
 }
 
 #endif

@@ -1,17 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A GGUF from memory: metadata by every accessor, then every tensor's first
- * and last rows as planes and as floats. */
+/* A GGUF from memory: metadata by every accessor, its tokenizer, then every
+ * tensor's first and last rows as planes and as floats. An input whose tensors
+ * lie behind its end is read once more with bytes behind it, so that a corpus
+ * of small files reaches every block type. */
 #include "fuzz-ckpt.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static void walk(const uint8_t *data, size_t size)
 {
     struct rad_err err = { 0 };
     struct rad_ckpt *ck;
 
     if (rad_ckpt_open_memory(data, size, "fuzz", NULL, &ck, &err) != RAD_OK)
-        return 0;
+        return;
     walk_metadata(ck);
     walk_tensors(ck);
+    walk_tokenizer(ck);
     rad_ckpt_close(ck);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    enum { MORE = 1 << 17 };
+    uint8_t *big;
+
+    walk(data, size);
+    if (size < 24 || memcmp(data, "GGUF", 4) || !(big = malloc(size + MORE)))
+        return 0;
+    memcpy(big, data, size);
+    for (size_t i = 0; i < MORE; i++)
+        big[size + i] = (uint8_t)(data[i % size] + i / 251);
+    walk(big, size + MORE);
+    free(big);
     return 0;
 }
