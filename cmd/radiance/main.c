@@ -315,8 +315,11 @@ int main(int argc, char **argv)
         o.dep.max_ctx = n_ctx < 8192 ? n_ctx : 8192;
     o.dep.size = sizeof o.dep;
     sampling_defaults(&r, &g);
-    if (graph || plan)
-        return cmd_finish(print_plan(&r, &o, graph));
+    if (graph || plan) {
+        int rc = print_plan(&r, &o, graph);
+        rad_model_unref(r.model);
+        return cmd_finish(rc);
+    }
     if (score) {
         window = window ? window : o.dep.max_ctx;
         if (window > o.dep.max_ctx)
