@@ -9,7 +9,7 @@ bats_tests = \
 	t/03-cmd.bats \
 	t/04-install.bats \
 	t/10-container.bats \
-	t/50-plan.bats t/12-ckpt.bats \
+	t/50-plan.bats t/12-ckpt.bats t/13-damage.bats \
 	t/20-tokenizer.bats \
 	t/25-template.bats \
 	t/40-ref.bats \
@@ -110,6 +110,10 @@ t_helper_lab_probe_CPPFLAGS = $(check_cppflags)
 t_helper_lab_probe_LDADD = librad/libradi.la
 TESTS += t/check/lab-check
 
+check_PROGRAMS += t/check/damage-check
+t_check_damage_check_SOURCES = t/check/damage-check.c
+t_check_damage_check_CPPFLAGS = $(check_cppflags)
+t_check_damage_check_LDADD = librad/librad.la
 check_PROGRAMS += t/check/types-check
 t_check_types_check_SOURCES = t/check/types-check.c
 t_check_types_check_CPPFLAGS = $(check_cppflags)
@@ -157,7 +161,7 @@ EXTRA_DIST += $(bats_tests) t/lib/common.bash t/lib/tap.h t/stage-home t/run-bat
 # ---- fuzz targets: no file system, one source each
 fuzz_sources = t/fuzz/fuzz-ckpt.h t/fuzz/fuzz-gguf.c t/fuzz/fuzz-safetensors.c \
 	 t/fuzz/fuzz-template.c t/fuzz/fuzz-json.c t/fuzz/fuzz-lab.c t/fuzz/fuzz-tokenizer.c t/fuzz/fuzz-container.c
-EXTRA_DIST += $(fuzz_sources)
+EXTRA_DIST += $(fuzz_sources) t/fuzz/seeds.py
 if FUZZERS
 noinst_PROGRAMS += t/fuzz/fuzz-template
 t_fuzz_fuzz_template_SOURCES = t/fuzz/fuzz-template.c

@@ -103,7 +103,7 @@ def safetensors(tensors, config=None):
         head[name] = {'dtype': kind, 'shape': shape, 'data_offsets': [at, at + n]}
         at += n
     h = json.dumps(head, separators=(',', ':')).encode()
-    out = struct.pack('<Q', len(h)) + h + bytes((i * 37 + 11) % 255 + 1 for i in range(at))
+    out = struct.pack('<Q', len(h)) + h + bytes((i * 37 + 11) % 63 + 1 for i in range(at))
     return out if config is None else out + b'\0' + json.dumps(config).encode()
 
 
