@@ -230,7 +230,8 @@ static void fill_sampling(RadSampleParams *p, const struct rad_sampling *s)
         .top_k = (int32_t)s->top_k, .mask_row = -1,
         .penalty_last_n = (int32_t)RADI_MIN(s->repeat_last_n, INT32_MAX),
     };
-    if (s->temperature <= 0 || s->top_k == 1)
+    /* Dividing by less overflows; the first token has all the weight long before. */
+    if (s->temperature < 1e-8 || s->top_k == 1)
         p->flags |= RAD_SAMPLE_GREEDY;
     if ((s->repetition_penalty < 1 || s->repetition_penalty > 1 || s->frequency_penalty < 0 ||
          s->frequency_penalty > 0 || s->presence_penalty < 0 || s->presence_penalty > 0) &&

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "engine/sched.h"
 #include "tap.h"
@@ -21,7 +22,7 @@ struct radi_rt {
     uint64_t syncs;
     bool bad;
 };
-static int64_t cfg_blocks = 200, cfg_window;
+static int64_t cfg_blocks = 200, cfg_window, cfg_row_us;
 static bool cfg_fail_step, cfg_chunk_one;     /* short chunks may be one row long */
 static RadModelMeta cfg_meta = { .struct_size = sizeof(RadModelMeta), .n_ctx_train = MAX_CTX };
 static struct rad_deployment seen;
@@ -119,6 +120,8 @@ rad_status radi_rt_submit(struct radi_rt *rt, struct rad_err *err)
     struct radi_step *s = &rt->step;
     if (cfg_fail_step)
         return rad_fail(err, RAD_E_DEVICE, "the device is gone");
+    if (cfg_row_us)
+        usleep((useconds_t)(cfg_row_us * s->n_tok));
     rt->bad |= s->n_tok > rt->max_tok || s->n_seq > rt->max_seqs || s->n_out > rt->max_out;
     for (int64_t i = 0; i < s->n_tok; i++) {
         int32_t slot = s->kv[0].slot_mapping[i];
@@ -363,6 +366,51 @@ static void cancel_and_drain(void)
     CHECK(rad_engine_submit(e, &o, NULL, &err) == RAD_E_FULL);
     rad_engine_close(e);
 }
+/* A cancel waits for the step in flight: a slow model gets short steps. */
+static void slow_rows_make_short_steps(void)
+{
+    struct rad_engine *e = open_engine(80, 2, 0);
+    struct got g;
+    struct rad_err err = { 0 };
+    int32_t ids[MAX_CTX] = { 0 };
+    struct rad_request_opts o = request(1, ids, &g);
+    uint64_t id;
+    cfg_row_us = 20000;
+    got_init(&g);
+    o.n_ids = 80;
+    CHECK(!rad_engine_submit(e, &o, &id, &err));
+    usleep(50000);
+    rad_engine_cancel(e, id);
+    uint64_t t0 = radi_now_ns();
+    got_wait(&g);
+    CHECK_MSG(radi_now_ns() - t0 < 900000000u, "%llu ms to cancel",
+              (unsigned long long)((radi_now_ns() - t0) / 1000000));
+    CHECK(g.finish == RAD_FINISH_CANCELLED);
+    cfg_row_us = 0;
+    rad_engine_close(e);
+}
+static void almost_no_temperature_is_greedy(void)
+{
+    struct rad_engine *e = open_engine(64, 2, 0);
+    struct got g, h;
+    struct rad_err err = { 0 };
+    int32_t ids[64];
+    struct rad_request_opts o = request(3, ids, &g);
+    o.sampling.temperature = 0;
+    got_init(&g);
+    CHECK(!rad_engine_submit(e, &o, NULL, &err));
+    got_wait(&g);
+    o.user = &h;
+    for (double t = 1e-9; t > 1e-300; t *= 1e-10) {
+        o.sampling.temperature = t;
+        got_init(&h);
+        CHECK(!rad_engine_submit(e, &o, NULL, &err));
+        got_wait(&h);
+        CHECK_MSG(h.n == g.n && !memcmp(h.id, g.id, sizeof g.id[0] * (size_t)g.n),
+                  "temperature %g: %s", t, h.error);
+    }
+    rad_engine_close(e);
+}
 static void close_while_running(void)
 {
     struct rad_engine *e = open_engine(64, 2, 1);
@@ -511,6 +559,8 @@ int main(void)
     TAP_RUN(logprobs_and_stop);
     TAP_RUN(refusals);
     TAP_RUN(cancel_and_drain);
+    TAP_RUN(slow_rows_make_short_steps);
+    TAP_RUN(almost_no_temperature_is_greedy);
     TAP_RUN(close_while_running);
     TAP_RUN(failed_step_fails_the_request);
     TAP_RUN(scoring_sees_every_position);
