@@ -391,14 +391,46 @@ int cmd_verbosity(void)
     return me.verbosity;
 }
 
-/* ---- progress */
-static uint64_t now_ns(void)
+/* ---- the clock and files */
+uint64_t cmd_now_ns(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+char *cmd_read_file(const char *path, size_t most, size_t *len)
+{
+    FILE *f = strcmp(path, "-") ? fopen(path, "rb") : stdin;
+    size_t cap = 0, n = 0, k;
+    char *s = NULL;
+
+    if (!f)
+        cmd_die("'%s': cannot be read: %s", path, strerror(errno));
+    do {
+        if (n + 65536 >= cap) {
+            cap = cap ? 2 * cap : 1 << 18;
+            char *p = realloc(s, cap);
+            if (!p)
+                cmd_die("'%s': out of memory", path);
+            s = p;
+        }
+        k = fread(s + n, 1, 65536, f);
+        n += k;
+    } while (k == 65536 && n <= most);
+    if (ferror(f))
+        cmd_die("'%s': cannot be read: %s", path, strerror(errno));
+    if (n > most)
+        cmd_die("'%s': more than %zu bytes", path, most);
+    if (f != stdin)
+        fclose(f);
+    s[n] = 0;
+    if (len)
+        *len = n;
+    return s;
+}
+
+/* ---- progress */
 const char *cmd_bytes(uint64_t n, char buf[32])
 {
     static const char *const unit[] = { "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
@@ -418,7 +450,7 @@ const char *cmd_bytes(uint64_t n, char buf[32])
 void cmd_progress_begin(struct cmd_progress *p, const char *what, uint64_t total)
 {
     *p = (struct cmd_progress){
-        .what = what, .total = total, .start_ns = now_ns(),
+        .what = what, .total = total, .start_ns = cmd_now_ns(),
         .on = isatty(STDERR_FILENO) && !cmd_quiet(),
     };
 }
@@ -428,7 +460,7 @@ void cmd_progress_at(struct cmd_progress *p, uint64_t done)
     char line[160], a[32], b[32], r[32];
     uint64_t now;
 
-    if (!p->on || (now = now_ns()) - p->drawn_ns < PROGRESS_NS)
+    if (!p->on || (now = cmd_now_ns()) - p->drawn_ns < PROGRESS_NS)
         return;
     p->drawn_ns = now;
     double sec = (double)(now - p->start_ns) / 1e9;

@@ -117,4 +117,9 @@ void cmd_progress_end(struct cmd_progress *p);     /* takes the line away */
 /* "1.25 GiB". Returns buf. */
 const char *cmd_bytes(uint64_t n, char buf[32]);
 
+uint64_t cmd_now_ns(void);          /* of a clock that only goes forward */
+/* The whole file ("-": stdin) with a NUL behind it; free() it. Ends the command
+ * when it cannot be read or has more than `most` bytes. len may be NULL. */
+char *cmd_read_file(const char *path, size_t most, size_t *len);
+
 #endif

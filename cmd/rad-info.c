@@ -423,22 +423,6 @@ static void show_all(const struct rad_model *m)
 
 /* ---- verify */
 
-static char *read_pem(const char *path)
-{
-    enum { MOST = 65536 };
-    FILE *f = fopen(path, "r");
-    char *s = f ? calloc(1, MOST + 1) : NULL;
-
-    if (!s || fread(s, 1, MOST, f) == 0 || ferror(f)) {
-        free(s);
-        if (f)
-            fclose(f);
-        cmd_die("'%s': cannot read a key from it", path);
-    }
-    fclose(f);
-    return s;
-}
-
 static int verify(const struct rad_model *m, const char *key, bool json)
 {
     struct rad_verify_report r;
@@ -448,7 +432,7 @@ static int verify(const struct rad_model *m, const char *key, bool json)
     char hex[65];
 
     if (!st && key) {
-        char *pem = read_pem(key);
+        char *pem = cmd_read_file(key, 65536, NULL);
 
         st = rad_model_verify_signature(m, pem, &err);
         free(pem);

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <rad/ckpt.h>
 #include <rad/model.h>
@@ -60,30 +59,7 @@ enum { REFERENCE = 1 << 21 };      /* bytes of a corpus that the slow encoder ta
 
 static double now_ms(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
-}
-
-static char *read_all(const char *path, size_t *n)
-{
-    FILE *f = strcmp(path, "-") ? fopen(path, "rb") : stdin;
-    size_t cap = 1 << 16, len = 0, k;
-    char *s = f ? malloc(cap + 1) : NULL;
-    while (s && (k = fread(s + len, 1, cap - len, f)) > 0)
-        if ((len += k) == cap) {
-            char *t = realloc(s, (cap *= 2) + 1);
-            if (!t)
-                free(s);
-            s = t;
-        }
-    if (!s || ferror(f))
-        cmd_die("'%s': cannot be read", path);
-    if (f != stdin)
-        fclose(f);
-    s[len] = 0;
-    *n = len;
-    return s;
+    return (double)cmd_now_ns() / 1e6;
 }
 
 static void encode(const struct rad_tokenizer *t, const char *s, size_t n, unsigned flags,
@@ -203,7 +179,7 @@ static void vectors(const struct rad_tokenizer *t, const char *file, bool decode
                     struct tally *sum)
 {
     size_t n, line = 0;
-    char *text = read_all(file, &n), *p = text;
+    char *text = cmd_read_file(file, SIZE_MAX / 2, &n), *p = text;
     struct rad_ids want = { 0 }, got = { 0 };
     while (p < text + n) {
         char *e = memchr(p, '\n', (size_t)(text + n - p));
@@ -254,7 +230,7 @@ static size_t against_ids(const char *corpus, const struct rad_ids *got)
     char path[4096];
     size_t n, bad = 0;
     snprintf(path, sizeof path, "%s/%s.ids", o.hf_dir, base ? base + 1 : corpus);
-    char *raw = read_all(path, &n);
+    char *raw = cmd_read_file(path, SIZE_MAX / 2, &n);
     int32_t *want = malloc(n + 4);
     if (!want)
         cmd_die("out of memory");
@@ -284,7 +260,7 @@ static double turns_ms(const struct rad_tokenizer *t, const char *s, size_t n)
 static size_t corpus(const struct rad_tokenizer *t, const char *file)
 {
     size_t n, bad = 0;
-    char *s = read_all(file, &n);
+    char *s = cmd_read_file(file, SIZE_MAX / 2, &n);
     struct rad_ids ids = { 0 }, again = { 0 };
     double at = now_ms(), first, best;
     encode(t, s, n, o.flags, &ids);

@@ -212,44 +212,13 @@ static int on_scored(void *user, const struct rad_token_event *ev)
     return 0;
 }
 
-static char *read_all(const char *path, size_t *len)
-{
-    FILE *f = strcmp(path, "-") ? fopen(path, "rb") : stdin;
-    size_t cap = 0, n = 0;
-    char *s = NULL;
-    if (!f)
-        return NULL;
-    for (;;) {
-        if (n + 65536 + 1 > cap) {
-            cap = cap ? 2 * cap : 1 << 20;
-            char *p = realloc(s, cap);
-            if (!p)
-                cmd_die("'%s': out of memory", path);
-            s = p;
-        }
-        size_t k = fread(s + n, 1, 65536, f);
-        n += k;
-        if (!k)
-            break;
-    }
-    if (ferror(f))
-        cmd_die("'%s': read error", path);
-    if (f != stdin)
-        fclose(f);
-    s[n] = 0;
-    *len = n;
-    return s;
-}
-
 int radiance_score(const struct radiance *r, const char *file, int64_t max_tokens,
                    int64_t window, bool json)
 {
     struct rad_err err = { 0 };
     struct rad_ids ids = { 0 };
     size_t len = 0;
-    char *text = read_all(file, &len);
-    if (!text)
-        cmd_die("'%s': cannot be read", file);
+    char *text = cmd_read_file(file, SIZE_MAX / 2, &len);
     if (rad_tokenizer_encode(r->tok, text, len, RAD_TOK_ADD_SPECIAL, &ids, &err))
         cmd_die_err(&err);
     free(text);

@@ -12,7 +12,6 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <openssl/crypto.h>
@@ -24,13 +23,6 @@ enum { HEARTBEAT_MS = 700, TICK_MS = 250 };
 
 static volatile sig_atomic_t signals;
 static int signal_fd = -1;
-
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 /* ---- a request's life */
 struct request *request_ref(struct request *r)
@@ -94,7 +86,7 @@ void request_suspend(struct request *r)
 {
     watch(r);
     r->suspended = true;
-    r->heartbeat_ns = now_ns();
+    r->heartbeat_ns = cmd_now_ns();
     MHD_suspend_connection(r->conn);
 }
 
@@ -327,7 +319,7 @@ static struct request *request_new(struct server *s, struct MHD_Connection *conn
     r->conn = conn;
     atomic_init(&r->refs, 1);
     pthread_mutex_init(&r->lock, NULL);
-    r->start_ns = now_ns();
+    r->start_ns = cmd_now_ns();
     r->next_live = s->live;
     r->prev_live = &s->live;
     if (s->live)
@@ -449,7 +441,7 @@ static void take_ready(struct server *s)
 /* A comment line keeps proxies awake and finds dead clients. */
 static void heartbeat(struct server *s)
 {
-    uint64_t now = now_ns();
+    uint64_t now = cmd_now_ns();
     for (struct request *r = s->live; r; r = r->next_live) {
         if (!r->streaming || !r->suspended || now - r->heartbeat_ns < HEARTBEAT_MS * 1000000ull)
             continue;
@@ -482,11 +474,11 @@ static void loop(struct server *s)
             if (fd != MHD_INVALID_SOCKET)
                 close(fd);
             s->stopping = true;
-            deadline = now_ns() + (uint64_t)s->http->drain_ms * 1000000u;
+            deadline = cmd_now_ns() + (uint64_t)s->http->drain_ms * 1000000u;
             if (!cmd_quiet())
                 cmd_warn("stopping: %d requests to finish", s->n_live);
         }
-        if (s->stopping && (!s->n_live || signals > 1 || now_ns() > deadline))
+        if (s->stopping && (!s->n_live || signals > 1 || cmd_now_ns() > deadline))
             return;
         MHD_UNSIGNED_LONG_LONG ms = TICK_MS;
         if (MHD_get_timeout(s->daemon, &ms) != MHD_YES || ms > TICK_MS)

@@ -17,6 +17,8 @@ enum { O_HOME = 256, O_KERNELS, O_MAX_CTX, O_MAX_SEQS, O_MAX_TOK, O_CHUNK, O_STE
        O_API_KEY, O_NAME, O_QUEUE, O_BODY, O_CONN, O_NO_CORS, O_DRAIN, O_TEMPLATE, O_KWARGS,
        O_GRAPH, O_PLAN };
 
+enum { MOST_TEXT = 16 << 20 };          /* bytes of a prompt or template */
+
 static const struct cmd_opt opt[] = {
     { 'm', "model", "FILE", "the container to load" },
     CMD_THREADS,
@@ -125,23 +127,6 @@ static void sampling_defaults(struct radiance *r, const struct given *g)
     s->seed = g->seed == INT64_MIN ? (uint64_t)time(NULL) : (uint64_t)g->seed;
 }
 
-static char *read_file(const char *path, size_t *len)
-{
-    FILE *f = strcmp(path, "-") ? fopen(path, "rb") : stdin;
-    char *s = malloc(16 << 20);
-    if (!f || !s)
-        cmd_die("'%s': cannot be read", path);
-    size_t n = fread(s, 1, (16 << 20) - 1, f);
-    if (ferror(f) || n == (16 << 20) - 1)
-        cmd_die("'%s': %s", path, ferror(f) ? "read error" : "more than 16 MiB");
-    if (f != stdin)
-        fclose(f);
-    s[n] = 0;
-    if (len)
-        *len = n;
-    return s;
-}
-
 /* A tokenizer that no longer encodes as it did when the file was made would
  * serve fluent nonsense; the file's own vectors tell. */
 static void check_certificate(const struct radiance *r)
@@ -160,7 +145,7 @@ static void check_certificate(const struct radiance *r)
 static void load_template(struct radiance *r, const char *file)
 {
     struct rad_err err = { 0 };
-    char *own = file ? read_file(file, NULL) : NULL;
+    char *own = file ? cmd_read_file(file, MOST_TEXT, NULL) : NULL;
     const char *text = own ? own : rad_tokenizer_chat_template(r->tok);
     if (text && rad_template_compile(text, strlen(text), &r->chat, &err)) {
         rad_fail_in(&err, err.code, "chat template");
@@ -350,7 +335,7 @@ int main(int argc, char **argv)
         p.text = prompt;
         p.len = strlen(prompt);
         if (!strcmp(prompt, "-"))
-            p.text = text = read_file("-", &p.len);
+            p.text = text = cmd_read_file("-", MOST_TEXT, &p.len);
         rc = radiance_generate(&r, &p);
     } else {
         rc = radiance_serve(&r, &http);

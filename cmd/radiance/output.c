@@ -3,19 +3,11 @@
  * the request under its lock, never waits for a client. */
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "cmd.h"
 #include "server.h"
 
 static const char *const finish_name[] = { "stop", "stop", "length", "abort", "error" };
-
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 /* The token's own bytes; may be part of a character. */
 static void piece(const struct rad_tokenizer *t, int32_t id, struct rad_tok_text *out)
@@ -238,7 +230,7 @@ int output_token(void *user, const struct rad_token_event *ev)
         request_unref(r);
         return 0;
     }
-    c->last_ns = now_ns();
+    c->last_ns = cmd_now_ns();
     if (!c->first_ns)
         c->first_ns = c->last_ns;
     if (r->logprobs && r->api == API_CHAT)
