@@ -3,47 +3,69 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "json.h"
 
 /* Length of the UTF-8 sequence at s; 0 when there is none (RFC 3629). */
-static int sequence(const unsigned char *s)
+static size_t sequence(const unsigned char *s, size_t n)
 {
-    int n = s[0] < 0x80 ? 1 : s[0] < 0xc2 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3
-        : s[0] < 0xf5 ? 4 : 0;
+    unsigned c = s[0];
+    size_t k = c < 0x80 ? 1 : c < 0xc2 ? 0 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : c < 0xf5 ? 4 : 0;
 
-    for (int i = 1; i < n; i++)
-        if ((s[i] & 0xc0) != 0x80)       /* also at the end: NUL */
-            return 0;
-    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f)
-        || (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
+    if (!k || k > n)
         return 0;
-    return n;
+    for (size_t i = 1; i < k; i++)
+        if ((s[i] & 0xc0) != 0x80)
+            return 0;
+    if ((c == 0xe0 && s[1] < 0xa0) || (c == 0xed && s[1] > 0x9f)
+        || (c == 0xf0 && s[1] < 0x90) || (c == 0xf4 && s[1] > 0x8f))
+        return 0;
+    return k;
 }
 
-static void put_string(const char *text)
+/* The escape of what may not stand as it is; empty for what may. */
+static size_t escape(unsigned char c, size_t k, char out[8])
 {
-    const unsigned char *s = (const unsigned char *)text;
+    if (!k)
+        return (size_t)snprintf(out, 8, "\\ufffd");
+    if (c == '"' || c == '\\')
+        return (size_t)snprintf(out, 8, "\\%c", c);
+    if (c == '\n')
+        return (size_t)snprintf(out, 8, "\\n");
+    return c < 0x20 || c == 0x7f ? (size_t)snprintf(out, 8, "\\u%04x", c) : 0;
+}
 
-    putchar('"');
-    while (*s) {
-        int n = sequence(s);
+void cmd_json_quote(cmd_json_put put, void *user, const char *s, size_t n)
+{
+    size_t from = 0, i = 0;
+    char esc[8];
 
-        if (!n) {
-            fputs("\\ufffd", stdout);
-            n = 1;
-        } else if (*s == '"' || *s == '\\') {
-            printf("\\%c", *s);
-        } else if (*s == '\n') {
-            fputs("\\n", stdout);
-        } else if (*s < 0x20 || *s == 0x7f) {
-            printf("\\u%04x", *s);
-        } else {
-            fwrite(s, 1, (size_t)n, stdout);
+    put(user, "\"", 1);
+    while (i < n) {
+        size_t k = sequence((const unsigned char *)s + i, n - i);
+        size_t len = escape((unsigned char)s[i], k, esc);
+
+        if (len) {
+            put(user, s + from, i - from);
+            put(user, esc, len);
+            from = i + 1;
         }
-        s += n;
+        i += k ? k : 1;
     }
-    putchar('"');
+    put(user, s + from, i - from);
+    put(user, "\"", 1);
+}
+
+static void to_stdout(void *user, const char *s, size_t n)
+{
+    (void)user;
+    fwrite(s, 1, n, stdout);
+}
+
+static void put_string(const char *s)
+{
+    cmd_json_quote(to_stdout, NULL, s, strlen(s));
 }
 
 static void lead(struct cmd_json *j, const char *key)

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes JSON to stdout as it goes; nothing is built up in memory. `key` is
  * NULL inside an array and at the top. Strings from files may hold anything:
- * what is not UTF-8 becomes U+FFFD. */
+ * what is not UTF-8 becomes U+FFFD. The server's events take the strings alone. */
 #ifndef CMD_JSON_H
 #define CMD_JSON_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+
+/* n bytes as a JSON string with its quotes, given to put piece by piece. */
+typedef void (*cmd_json_put)(void *user, const char *s, size_t n);
+void cmd_json_quote(cmd_json_put put, void *user, const char *s, size_t n);
 
 struct cmd_json {
     bool comma;                  /* something stands before the next value */
