@@ -33,7 +33,7 @@ static uint32_t rnd(uint32_t n)
     return (uint32_t)((rng >> 20) % n);
 }
 
-static void die(const char *what)
+_Noreturn static void die(const char *what)
 {
     fprintf(stderr, "%s: %s\n", what, err.text);
     exit(3);
