@@ -7,13 +7,18 @@ load lib/common
 }
 
 @test "source: scripts/lint sees a broken layer, a missing licence, a path" {
-    mkdir -p librad/base cmd kernels/x arch man scripts t contrib
+    mkdir -p librad/base cmd kernels/x arch/maps man scripts t contrib
     touch Makefile.am
     echo 'int x;' > kernels/x/a.c
     printf '/* SPDX-License-Identifier: Apache-2.0 */\n#include "base/base.h"\n' > cmd/b.c
     printf '/* SPDX-License-Identifier: Apache-2.0 */\n/* %s */\n' "/wo""rk/x" > cmd/c.h
     printf '/* SPDX-License-Identifier: Apache-2.0 */\n#include <stdio.h>\nint f(void)\n{\n}\n' > librad/base/d.c
+    touch arch/maps/hf_rope.json arch/maps/hal9.json arch/maps/gguf_eliza.json
+    printf '/* hal9 */\nint rope;\n#define X "hal9"\nint eliza_n; /* hal9 */\n' > librad/base/e.h
     run_fail 1 "$SRC/scripts/lint" "$TMP"
+    has "$output" 'librad/base/e.h:3: names the model type "hal9"'
+    has "$output" 'librad/base/e.h:4: names the model type "eliza"'
+    [ "$(grep -c 'model type' <<<"$output")" -eq 2 ] || { echo "$output"; false; }
     has "$output" "kernels/x/a.c:1: no SPDX line"
     has "$output" "kernels/x/a.c:1: stands in no local.mk"
     has "$output" 'cmd/b.c:2: "base/base.h" is private to librad'
