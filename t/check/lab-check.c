@@ -173,6 +173,15 @@ static void accepted(void)
         { "llama", "head_dim=32", "head_dim", "32" },
         { "llama", "head_dim=null", "head_dim", "16" },
         { "llama", "num_key_value_heads=-", "n_head_kv", "4" },
+        { "mistral", "num_key_value_heads=-;num_attention_heads=16", "n_head_kv", "8" },
+        { "mistral", "num_key_value_heads=null", "n_head_kv", "4" },
+        { "qwen3", "num_key_value_heads=-;num_attention_heads=32", "n_head_kv", "32" },
+        { "llama", "max_position_embeddings=-", "n_ctx_train", "2048" },
+        { "qwen2", "use_sliding_window=true;sliding_window=null;max_window_layers=0", "window",
+          "[0, 0, 0, 0]" },
+        { "llama", "rope_theta=10000.0;rope_scaling.type=\"linear\";rope_scaling.factor=2;"
+                   "rope_parameters.rope_type=\"linear\";rope_parameters.factor=2;"
+                   "rope_parameters.rope_theta=10000.0", "rope_factor", "2.0" },
         { "llama", "rms_norm_eps=-", "rms_eps", "1e-06" },
         { "llama", "attention_bias=true", "o_bias", "true" },
         { "llama", "attention_bias=true", "ffn_bias", "false" },
@@ -297,7 +306,7 @@ static void refused(void)
           "rope_scaling.type=\"llama3\";rope_scaling.factor=8;rope_scaling.low_freq_factor=4;"
                    "rope_scaling.high_freq_factor=4", RAD_E_FORMAT,
                    "'rope_high_freq' (4.0): is not" },
-        { "llama", "rope_scaling={};rope_parameters={}", RAD_E_UNSUPPORTED, "two statements" },
+        { "llama", "rope_scaling={};rope_parameters.rope_type=\"linear\";rope_parameters.factor=2", RAD_E_UNSUPPORTED, "says something else" },
         { "llama", "rope_scaling=3", RAD_E_FORMAT,
           "key 'rope_scaling' (number 3): want an object" },
         { "llama", "hidden_act=\"gelu\"", RAD_E_UNSUPPORTED,
@@ -318,7 +327,8 @@ static void refused(void)
           RAD_E_UNSUPPORTED, "key 'layer_types[2]' (string \"x\")" },
         { "qwen2", "layer_types=[\"full_attention\",\"full_attention\",\"sliding_attention\","
                    "\"full_attention\"]", RAD_E_UNSUPPORTED, "names windows although" },
-        { "qwen2", "use_sliding_window=true;sliding_window=null", RAD_E_FORMAT,
+        { "qwen2", "use_sliding_window=true;sliding_window=null;layer_types=[\"full_attention\","
+                   "\"full_attention\",\"sliding_attention\",\"full_attention\"]", RAD_E_FORMAT,
           "'sliding_window' (null)" },
         { "gguf:llama", "llama.attention.head_count=0", RAD_E_FORMAT,
           "'llama.attention.head_count'" },
@@ -409,10 +419,10 @@ static void flattened(void)
         "num_hidden_layers", "num_attention_heads", "vocab_size", "max_position_embeddings",
         "rms_norm_eps", "rope_parameters.rope_theta", "rope_parameters.rope_type",
         "use_sliding_window", "layer_types", "eos_token_id", "generation.temperature", "n_layers",
-        "architectures" };
+        "architectures", "num_key_value_heads" };
     static const char *val[] = { "qwen2", "64", "96", "2", "4", "336", "512",
         "0.01", "1000000", "default", "0", "full_attention full_attention", "3 4", "0.6", "2",
-        "Qwen2ForCausalLM" };
+        "Qwen2ForCausalLM", "4" };
     RadModelMeta m = { .struct_size = sizeof(m), .n_kv = sizeof(key) / sizeof(*key),
                        .kv_key = key, .kv_val = val }, got;
     struct rad_lab_point *p = NULL;
@@ -673,7 +683,7 @@ static void memory_runs_out(void)
 {
     static const char config[] = "{\"model_type\":\"qwen2\",\"hidden_size\":64,\"eos_token_id\":[1],"
         "\"intermediate_size\":96,\"num_hidden_layers\":2,\"num_attention_heads\":4,"
-        "\"vocab_size\":336,\"max_position_embeddings\":512}";
+        "\"vocab_size\":336,\"max_position_embeddings\":512,\"num_key_value_heads\":4}";
     uint64_t n = 1;
 
     for (bool done = false; !done; n += 1 + n / 16) {
@@ -695,7 +705,7 @@ static void memory_runs_out(void)
         radi_alloc_fail_at(0);
         CHECK_MSG(!st || (st == RAD_E_NOMEM && err.text[0]), "allocation %llu: %d '%s'",
                   (unsigned long long)n, st, err.text);
-        done = !st && radi_alloc_count() - before < n;
+        done = st != RAD_E_NOMEM && radi_alloc_count() - before < n;
         CHECK(!st == (text != NULL));
         free(text);
         rad_lab_graph_free(g);
