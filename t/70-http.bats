@@ -115,6 +115,83 @@ post() { curl -sS -o body -w '%{http_code}' "$U$1" -H 'Content-Type: application
     [ "$(curl -sS "$U/health" | jq .in_flight)" = 0 ]
 }
 
+# raw TEXT: opens a connection, sends TEXT as printf makes it, closes.
+raw() { (printf "$@" >"/dev/tcp/127.0.0.1/${U##*:}") 2>/dev/null || true; }
+n_fds() { ls "/proc/$pid/fd" | wc -l; }
+
+@test "http: clients that leave in headers or a body give their places back" {
+    serve --max-model-len 512
+    before=$(n_fds)
+    for _ in 1 2 3 4 5; do
+        raw 'GET /hea'
+        raw 'POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 40\r\n\r\n{"prompt'
+    done
+    for _ in $(seq 20); do
+        [ "$(n_fds)" -le "$before" ] && break
+        sleep 0.1
+    done
+    [ "$(n_fds)" -le "$before" ]
+    # A request that came whole before the end is answered.
+    exec 4<>"/dev/tcp/127.0.0.1/${U##*:}"
+    printf 'GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n' >&4
+    cat <&4 | grep -q '"status":"ok"'
+    exec 4>&-
+}
+
+@test "http: SIGTERM does not wait for a request that never comes whole" {
+    serve
+    exec 4<>"/dev/tcp/127.0.0.1/${U##*:}"
+    printf 'POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 40\r\n\r\n{"prompt' >&4
+    sleep 0.2
+    kill -TERM $pid
+    for _ in $(seq 50); do kill -0 $pid 2>/dev/null || break; sleep 0.1; done
+    ! kill -0 $pid 2>/dev/null
+    rc=0; wait $pid || rc=$?
+    exec 4>&-
+    pid=
+    [ $rc -eq 0 ]
+}
+
+@test "http: what a request means is honoured or refused, never dropped" {
+    serve --max-model-len 512 --max-num-seqs 1 --max-queued-requests 1
+    P=/v1/completions C=/v1/chat/completions
+    # A NUL in a string would end it, and with it the request.
+    printf '{"prompt":"a\0b","max_tokens":1}' >nul
+    [ "$(curl -sS -o body -w '%{http_code}' "$U$P" --data-binary @nul)" = 400 ]
+    has "$(jq -r .error.message body)" NUL
+    # No tokens are no tokens.
+    [ "$(post $P '{"prompt":"abc","max_tokens":0}')" = 200 ]
+    [ "$(jq -c '[.choices[0].text,.choices[0].finish_reason,.usage.completion_tokens]' body)" = '["","length",0]' ]
+    [ "$(post $P '{"prompt":"abc","max_tokens":2,"temperature":1e-40}')" = 200 ]
+    [ "$(post $P '{"prompt":"abc","max_tokens":2,"echo":true,"logprobs":1}')" = 400 ]
+    [ "$(jq -r .error.param body)" = logprobs ]
+    [ "$(post $P '{"prompt":"abc","max_tokens":2,"stream":true,"stream_options":{"frob":1}}')" = 400 ]
+    M='"messages":[{"role":"user","content":"x"}],"max_tokens":1'
+    for v in messages bos_token add_generation_prompt; do
+        [ "$(post $C "{$M,\"chat_template_kwargs\":{\"$v\":\"\"}}")" = 400 ]
+        [ "$(jq -r .error.param body)" = chat_template_kwargs ]
+    done
+    [ "$(post $C "{$M,\"chat_template_kwargs\":{\"other\":1}}")" = 200 ]
+    # The name comes back in each event.
+    [ "$(post $P "{\"prompt\":\"a\",\"max_tokens\":1,\"model\":\"$(printf 'm%.0s' $(seq 300))\"}")" = 400 ]
+    # Offsets count characters, as the text's reader does.
+    [ "$(post $P '{"prompt":"abc","max_tokens":40,"temperature":0,"logprobs":0,"ignore_eos":true}')" = 200 ]
+    jq -e '.choices[0] | (.text | length) >= (.logprobs.text_offset | max)' body
+    # More than the queue holds is refused, which is no client that went away.
+    [ "$(post $P '{"prompt":"a","max_tokens":9,"n":9}')" = 429 ]
+    curl -sS "$U/metrics" | grep -q '^radiance:client_disconnect_total{.*} 0$'
+}
+
+@test "http: a prompt far beyond the context is refused before it is read" {
+    serve --max-model-len 512
+    { printf '{"prompt":"'; head -c 3000000 /dev/zero | tr '\0' a; printf '"}'; } >big
+    [ "$(curl -sS -o body -w '%{http_code}' "$U/v1/completions" --data-binary @big)" = 400 ]
+    has "$(jq -r .error.message body)" "3000000 bytes"
+    { printf '{"prompt":[1'; head -c 300000 /dev/zero | sed 's/./,1/g'; printf ']}'; } >big
+    [ "$(curl -sS -o body -w '%{http_code}' "$U/v1/completions" --data-binary @big)" = 400 ]
+    has "$(jq -r .error.message body)" "more values"
+}
+
 @test "http: a full queue answers 429 with Retry-After" {
     serve --max-num-seqs 1 --max-queued-requests 1 --max-model-len 512
     curl -sS "$U/v1/completions" -d '{"prompt":"a","max_tokens":500,"ignore_eos":true,"n":2}' >/dev/null 2>&1 & c=$!

@@ -11,7 +11,11 @@
 #include "cmd.h"
 #include "server.h"
 
-enum { MAX_DEPTH = 128, MAX_N = 64, MAX_STOP = 64, MAX_STOP_BYTES = 4096 };
+enum { MAX_DEPTH = 128, MAX_N = 64, MAX_STOP = 64, MAX_STOP_BYTES = 4096, MAX_NAME_BYTES = 256 };
+
+/* The loop's thread reads bodies while streams wait for it: what cannot fit the
+ * context anyway is refused before the work. */
+enum { MIN_TEXT_BYTES = 1 << 20, MAX_TOKEN_BYTES = 256, MIN_VALUES = 1 << 16 };
 
 /* What becomes of a field. */
 enum { HONOURED = 1, INERT = 2, REFUSED = 3 };
@@ -58,12 +62,15 @@ static enum MHD_Result bad(struct request *r, const char *param, const char *cod
     return reply_error(r, 400, "invalid_request_error", code, param, "%s", text);
 }
 
-/* Depth and what cJSON cannot hold, before it sees the text. */
-static const char *scan(const char *s, size_t n)
+/* Depth, number of values and what cJSON cannot hold, before it sees the text. */
+static const char *scan(const char *s, size_t n, int64_t max_values)
 {
     int depth = 0;
+    int64_t values = 0;
     bool str = false;
     for (size_t i = 0; i < n; i++) {
+        if (!s[i])
+            return "the body holds a NUL byte";
         if (str) {
             if (s[i] == '\\') {
                 if (n - i > 5 && !memcmp(s + i, "\\u0000", 6))
@@ -79,8 +86,8 @@ static const char *scan(const char *s, size_t n)
                 return "the body is nested too deep";
         } else if (s[i] == '}' || s[i] == ']') {
             depth--;
-        } else if (!s[i]) {
-            return "the body holds a NUL byte";
+        } else if (s[i] == ',' && ++values > max_values) {
+            return "the body holds more values than any prompt of this context has tokens";
         }
     }
     return NULL;
@@ -88,7 +95,8 @@ static const char *scan(const char *s, size_t n)
 
 static cJSON *parse_body(struct request *r, enum MHD_Result *res)
 {
-    const char *why = r->body.len ? scan(r->body.s, r->body.len) : "the body is empty";
+    int64_t max_values = MIN_VALUES + 2 * rad_engine_max_ctx(r->s->r->engine);
+    const char *why = r->body.len ? scan(r->body.s, r->body.len, max_values) : "the body is empty";
     cJSON *j = NULL;
     if (!why) {
         const char *end = NULL;
@@ -235,6 +243,16 @@ static bool read_sampling(struct reader *rd, struct rad_sampling *s)
     return true;
 }
 
+static rad_status encode(const struct server *s, const char *text, size_t n, unsigned flags,
+                         struct rad_ids *ids, struct rad_err *err)
+{
+    int64_t ctx = rad_engine_max_ctx(s->r->engine), most = ctx * MAX_TOKEN_BYTES;
+    if ((int64_t)n > (most > MIN_TEXT_BYTES ? most : MIN_TEXT_BYTES))
+        return rad_fail(err, RAD_E_ARG, "the prompt has %zu bytes; the context holds %lld tokens", n,
+                        (long long)ctx);
+    return rad_tokenizer_encode(s->r->tok, text, n, flags, ids, err);
+}
+
 /* Text of a message list, or of a prompt, as token ids. */
 static rad_status render(const struct server *s, const struct reader *rd, bool generation,
                          struct rad_ids *ids, struct rad_err *err)
@@ -256,7 +274,7 @@ static rad_status render(const struct server *s, const struct reader *rd, bool g
     rad_status st = messages ? rad_chat_render(s->r->chat, &chat, &text, err)
                              : rad_fail(err, RAD_E_NOMEM, "out of memory");
     if (!st)
-        st = rad_tokenizer_encode(s->r->tok, text.s, text.len, RAD_TOK_PARSE_SPECIAL, ids, err);
+        st = encode(s, text.s, text.len, RAD_TOK_PARSE_SPECIAL, ids, err);
     rad_chat_text_release(&text);
     free(kwargs);
     free(messages);
@@ -298,7 +316,12 @@ static bool check_messages(struct reader *rd)
             return fault(rd, "messages", "content that is a string or a list of text parts");
         }
     }
-    return !kw || cJSON_IsObject(kw) || fault(rd, "chat_template_kwargs", "an object");
+    if (kw && !cJSON_IsObject(kw))
+        return fault(rd, "chat_template_kwargs", "an object");
+    for (const cJSON *k = kw ? kw->child : NULL; k; k = k->next)
+        if (radiance_own_variable(k->string))
+            return fault(rd, "chat_template_kwargs", "no variable that the server sets itself");
+    return true;
 }
 
 static bool check_prompt(struct reader *rd)
@@ -336,7 +359,7 @@ static rad_status encode_prompt(struct request *r, const cJSON *p, struct rad_id
     }
     const char *text = cJSON_IsArray(p) ? p->child->valuestring : p->valuestring;
     r->prompt_text = strdup(text);
-    return rad_tokenizer_encode(tok, text, strlen(text), RAD_TOK_ADD_SPECIAL, ids, err);
+    return encode(r->s, text, strlen(text), RAD_TOK_ADD_SPECIAL, ids, err);
 }
 
 static void make_id(struct request *r)
@@ -407,24 +430,28 @@ enum MHD_Result api_generate(struct request *r, enum api api)
         return res;
     struct reader rd = { .obj = body };
     struct rad_request_opts q = { .size = sizeof q, .sampling = s->r->sampling };
-    int64_t n = 1, max = 0, max_completion = 0, priority = 0, top = 0;
+    int64_t n = 1, max = -1, priority = 0, top = 0;
     bool stream = false, ignore_eos = false, generation = true;
     const cJSON *options, *model, *lp;
     r->api = api;
     bool ok = check_fields(&rd, api, &code) && read_sampling(&rd, &q.sampling) &&
         whole(&rd, "n", 1, MAX_N, &n) && whole(&rd, "max_tokens", 0, INT32_MAX, &max) &&
-        whole(&rd, "max_completion_tokens", 0, INT32_MAX, &max_completion) &&
+        whole(&rd, "max_completion_tokens", 0, INT32_MAX, &max) &&
         whole(&rd, "priority", -1000, 1000, &priority) && boolean(&rd, "stream", &stream) &&
         boolean(&rd, "ignore_eos", &ignore_eos) && read_stop(&rd, stop, &n_stop);
     model = get(&rd, "model");
-    if (ok && model && !cJSON_IsString(model))
-        ok = fault(&rd, "model", "a string");
+    if (ok && model && (!cJSON_IsString(model) || strlen(model->valuestring) > MAX_NAME_BYTES))
+        ok = fault(&rd, "model", "a string of at most 256 bytes");
     options = get(&rd, "stream_options");
     if (ok && options) {
         struct reader in = { .obj = options };
         ok = (cJSON_IsObject(options) && stream) || fault(&rd, "stream_options", "stream true, and an object");
         if (ok && !boolean(&in, "include_usage", &r->include_usage))
             ok = fault(&rd, "stream_options", "include_usage true or false");
+        /* Obfuscation pads events; there is none here to turn off. */
+        for (const cJSON *k = options->child; ok && k; k = k->next)
+            if (strcmp(k->string, "include_usage") && strcmp(k->string, "include_obfuscation"))
+                ok = fault(&rd, "stream_options", "no member but include_usage");
     }
     lp = get(&rd, "logprobs");
     if (ok && api == API_CHAT) {
@@ -437,6 +464,8 @@ enum MHD_Result api_generate(struct request *r, enum api api)
         ok = check_prompt(&rd) && boolean(&rd, "echo", &r->echo) &&
             whole(&rd, "logprobs", 0, 5, &top);
         r->logprobs = lp != NULL;
+        if (ok && r->logprobs && r->echo)
+            ok = fault(&rd, "logprobs", "no echo beside it: a prompt's are not served");
     }
     if (!ok) {
         res = bad(r, rd.param, code, "%s", rd.why);
@@ -465,7 +494,9 @@ enum MHD_Result api_generate(struct request *r, enum api api)
         r->n_prompt = (int64_t)ids.n;
         q.ids = ids.id;
         q.n_ids = (int64_t)ids.n;
-        q.max_tokens = max_completion ? max_completion : max ? max : s->r->default_max_tokens;
+        q.max_tokens = max >= 0 ? max : s->r->default_max_tokens;
+        if (max == 0)
+            q.max_tokens = -1;         /* the engine's 0 is "up to the context" */
         q.ignore_eos = ignore_eos;
         q.priority = (int)priority;
         q.logprobs = r->logprobs;
@@ -473,6 +504,7 @@ enum MHD_Result api_generate(struct request *r, enum api api)
         r->streaming = stream;
         st = start_choices(r, &q, stop, n_stop, &err);
         if (st) {
+            r->refused = true;
             for (int i = 0; i < r->submitted; i++)
                 rad_engine_cancel(s->r->engine, r->choice[i].id);
             res = submit_failed(r, st, &err);
@@ -564,9 +596,9 @@ enum MHD_Result api_tokenize(struct request *r)
     else if (ok && messages)
         st = render(s, &rd, generation, &ids, &err);
     else if (ok)
-        st = rad_tokenizer_encode(s->r->tok, text->valuestring, strlen(text->valuestring),
-                                  (special ? RAD_TOK_ADD_SPECIAL : 0u) |
-                                  (parse ? RAD_TOK_PARSE_SPECIAL : 0u), &ids, &err);
+        st = encode(s, text->valuestring, strlen(text->valuestring),
+                    (special ? RAD_TOK_ADD_SPECIAL : 0u) | (parse ? RAD_TOK_PARSE_SPECIAL : 0u),
+                    &ids, &err);
     struct buf out = { 0 };
     if (!ok || st) {
         res = bad(r, rd.param, NULL, "%s", ok ? err.text : rd.why);

@@ -70,21 +70,40 @@ void server_ready(struct request *r)
         rad_log(RAD_LOG_ERROR, "http", "cannot wake the server: %s", strerror(errno));
 }
 
-/* Looks for the client's going away while nobody else does. */
-static void watch(struct request *r)
+/* From its first to its last byte a connection is also in our own epoll, for
+ * EPOLLRDHUP: libmicrohttpd does not look at suspended connections, and does
+ * not see an end that came with the last bytes. Freed by on_connection only,
+ * so never between epoll_wait and MHD_run. */
+struct conn {
+    int fd;
+    struct request *r;                 /* the one being served, or NULL */
+    bool ended;                        /* told once */
+};
+
+static bool watch(struct server *s, struct conn *c, int op)
 {
-    struct epoll_event ev = { .events = EPOLLRDHUP | EPOLLONESHOT, .data.ptr = r };
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(r->conn, MHD_CONNECTION_INFO_CONNECTION_FD);
-    if (r->watched || !info)
-        return;
-    r->fd = info->connect_fd;
-    r->watched = epoll_ctl(r->s->epoll, EPOLL_CTL_ADD, r->fd, &ev) == 0;
+    struct epoll_event ev = { .events = EPOLLRDHUP | EPOLLONESHOT, .data.ptr = c };
+    return epoll_ctl(s->epoll, op, c->fd, &ev) == 0;
+}
+
+static struct conn *conn_of(struct MHD_Connection *m)
+{
+    const union MHD_ConnectionInfo *i =
+        MHD_get_connection_info(m, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    return i ? i->socket_context : NULL;
+}
+
+/* An end that was seen before there was something to cancel is seen again. */
+static void rewatch(struct request *r)
+{
+    struct conn *c = conn_of(r->conn);
+    if (c && !r->watched)
+        r->watched = watch(r->s, c, EPOLL_CTL_MOD);
 }
 
 void request_suspend(struct request *r)
 {
-    watch(r);
+    rewatch(r);
     r->suspended = true;
     r->heartbeat_ns = cmd_now_ns();
     MHD_suspend_connection(r->conn);
@@ -171,7 +190,7 @@ static ssize_t read_stream(void *cls, uint64_t pos, char *to, size_t max)
     (void)pos;
     pthread_mutex_lock(&r->lock);
     size_t n = r->out.len - r->out_at;
-    bool end = r->left == 0, lost = r->out.failed || r->fd < 0;
+    bool end = r->left == 0, lost = r->out.failed || r->gone;
     if (n > max)
         n = max;
     if (n) {
@@ -211,7 +230,7 @@ enum MHD_Result reply_stream(struct request *r)
     MHD_destroy_response(m);
     r->responded = true;
     atomic_fetch_add(&r->s->metrics.responses[2], 1);
-    watch(r);
+    rewatch(r);
     return res;
 }
 
@@ -325,7 +344,6 @@ static struct request *request_new(struct server *s, struct MHD_Connection *conn
     if (s->live)
         s->live->prev_live = &r->next_live;
     s->live = r;
-    s->n_live++;
     return r;
 }
 
@@ -337,8 +355,11 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *conn, const 
     struct request *r = *con_cls;
     (void)version;
     if (!r) {
-        *con_cls = request_new(s, conn);
-        return *con_cls ? MHD_YES : MHD_NO;
+        struct conn *c = conn_of(conn);
+        *con_cls = r = c ? request_new(s, conn) : NULL;
+        if (r)
+            c->r = r;
+        return r ? MHD_YES : MHD_NO;
     }
     if (*size) {
         if ((int64_t)(r->body.len + *size) > s->http->max_body_bytes)
@@ -357,7 +378,7 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *conn, const 
         r->body_done = true;
         return dispatch(r, method, url);
     }
-    if (r->fd < 0)
+    if (r->gone)
         return MHD_NO;                 /* the client went away */
     if (all_done(r))
         return api_finish(r);
@@ -370,15 +391,14 @@ static void on_completed(void *cls, struct MHD_Connection *conn, void **con_cls,
 {
     struct server *s = cls;
     struct request *r = *con_cls;
-    (void)conn;
+    struct conn *c = conn_of(conn);
     if (!r)
         return;
     *con_cls = NULL;
-    if (r->watched && r->fd >= 0)
-        epoll_ctl(s->epoll, EPOLL_CTL_DEL, r->fd, NULL);
-    r->watched = false;
-    if (r->submitted && !all_done(r)) {
-        if (r->fd >= 0)
+    if (c)
+        c->r = NULL;
+    if (r->submitted && !r->refused && !all_done(r)) {
+        if (!r->gone)
             atomic_fetch_add(&s->metrics.disconnects, 1);
         cancel(r);
         rad_log(RAD_LOG_DEBUG, "http", "%s: the client went away (%d)", r->id, (int)why);
@@ -386,24 +406,59 @@ static void on_completed(void *cls, struct MHD_Connection *conn, void **con_cls,
     *r->prev_live = r->next_live;
     if (r->next_live)
         r->next_live->prev_live = r->prev_live;
-    s->n_live--;
     r->conn = NULL;
     request_unref(r);
 }
 
-/* ---- the loop */
-static void on_gone(struct server *s, struct request *r)
+static void on_connection(void *cls, struct MHD_Connection *m, void **context,
+                          enum MHD_ConnectionNotificationCode what)
 {
-    epoll_ctl(s->epoll, EPOLL_CTL_DEL, r->fd, NULL);
-    r->watched = false;
-    if (r->submitted && !all_done(r)) {
+    struct server *s = cls;
+    struct conn *c = *context;
+    if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+        const union MHD_ConnectionInfo *i =
+            MHD_get_connection_info(m, MHD_CONNECTION_INFO_CONNECTION_FD);
+        c = i ? calloc(1, sizeof *c) : NULL;
+        if (c) {
+            c->fd = i->connect_fd;
+            watch(s, c, EPOLL_CTL_ADD);
+        }
+        *context = c;
+    } else if (c) {
+        epoll_ctl(s->epoll, EPOLL_CTL_DEL, c->fd, NULL);
+        free(c);
+        *context = NULL;
+    }
+}
+
+/* ---- the loop */
+static void on_gone(struct server *s, struct conn *c)
+{
+    struct request *r = c->r;
+    if (r && r->submitted && !all_done(r)) {
         atomic_fetch_add(&s->metrics.disconnects, 1);
         cancel(r);
         pthread_mutex_lock(&r->lock);
-        r->fd = -1;
+        r->gone = true;
         pthread_mutex_unlock(&r->lock);
         request_resume(r);
+    } else if (!c->ended) {
+        c->ended = true;               /* let libmicrohttpd read what came before */
+        watch(s, c, EPOLL_CTL_MOD);
+    } else {
+        /* Said to the socket again, the end makes an event that libmicrohttpd
+         * reads; whole requests that it has are still answered. */
+        shutdown(c->fd, SHUT_RD);
     }
+}
+
+/* Requests that deserve an answer: those that have come whole. */
+static int n_work(const struct server *s)
+{
+    int n = 0;
+    for (const struct request *r = s->live; r; r = r->next_live)
+        n += r->body_done;
+    return n;
 }
 
 static void take_ready(struct server *s)
@@ -476,9 +531,9 @@ static void loop(struct server *s)
             s->stopping = true;
             deadline = cmd_now_ns() + (uint64_t)s->http->drain_ms * 1000000u;
             if (!cmd_quiet())
-                cmd_warn("stopping: %d requests to finish", s->n_live);
+                cmd_warn("stopping: %d requests to finish", n_work(s));
         }
-        if (s->stopping && (!s->n_live || signals > 1 || cmd_now_ns() > deadline))
+        if (s->stopping && (!n_work(s) || signals > 1 || cmd_now_ns() > deadline))
             return;
         MHD_UNSIGNED_LONG_LONG ms = TICK_MS;
         if (MHD_get_timeout(s->daemon, &ms) != MHD_YES || ms > TICK_MS)
@@ -528,6 +583,7 @@ static void start(struct server *s)
         MHD_OPTION_EXTERNAL_LOGGER, on_mhd_log, NULL,
         MHD_OPTION_SOCK_ADDR, a->ai_addr,
         MHD_OPTION_NOTIFY_COMPLETED, on_completed, s,
+        MHD_OPTION_NOTIFY_CONNECTION, on_connection, s,
         MHD_OPTION_CONNECTION_LIMIT, (unsigned)h->max_connections,
         MHD_OPTION_CONNECTION_TIMEOUT, 60u,
         MHD_OPTION_END);
@@ -567,12 +623,12 @@ int radiance_serve(const struct radiance *r, const struct radiance_http *h)
                  strchr(h->host, ':') ? "]" : "", p ? (int)p->port : h->port);
     loop(&s);
     /* What is left: cancelled, answered as far as it goes, closed. */
-    int left = s.n_live;
+    int left = n_work(&s);
     struct rad_err err = { 0 };
     for (struct request *q = s.live; q; q = q->next_live) {
         cancel(q);
         pthread_mutex_lock(&q->lock);
-        q->fd = -1;
+        q->gone = true;
         pthread_mutex_unlock(&q->lock);
         request_resume(q);
     }

@@ -157,16 +157,24 @@ static void load_template(struct radiance *r, const char *file)
     r->eos = eos >= 0 ? rad_tokenizer_text(r->tok, eos, NULL) : "";
 }
 
+bool radiance_own_variable(const char *name)
+{
+    static const char *const own[] = { "messages", "tools", "bos_token", "eos_token",
+                                       "add_generation_prompt" };
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        if (!strcmp(name, own[i]))
+            return true;
+    return false;
+}
+
 static void check_kwargs(const char *json)
 {
     cJSON *j = json ? cJSON_Parse(json) : NULL;
     if (json && !cJSON_IsObject(j))
         cmd_usage("--chat-template-kwargs '%s': want a JSON object", json);
-    static const char *const own[] = { "messages", "tools", "bos_token", "eos_token",
-                                       "add_generation_prompt" };
-    for (size_t i = 0; j && i < sizeof own / sizeof *own; i++)
-        if (cJSON_GetObjectItemCaseSensitive(j, own[i]))
-            cmd_usage("--chat-template-kwargs: '%s' is the server's", own[i]);
+    for (const cJSON *k = j ? j->child : NULL; k; k = k->next)
+        if (radiance_own_variable(k->string))
+            cmd_usage("--chat-template-kwargs: '%s' is the server's", k->string);
     cJSON_Delete(j);
 }
 

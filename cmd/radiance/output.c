@@ -58,7 +58,8 @@ static void completion_logprob(struct choice *c, const struct rad_token_event *e
     buf_json(&c->tokens, t.s ? t.s : "", t.len);
     buf_addf(&c->token_lp, "%s%.9g", comma, (double)ev->logprob);
     buf_addf(&c->offsets, "%s%zu", comma, c->text_len);
-    c->text_len += t.len;
+    for (size_t i = 0; i < t.len; i++)     /* characters, as Python counts */
+        c->text_len += (t.s[i] & 0xc0) != 0x80;
     buf_addf(&c->tops, "%s{", comma);
     for (int i = 0; i < ev->n_top; i++) {
         piece(tok, ev->top[i].id, &t);

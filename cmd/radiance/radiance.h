@@ -45,4 +45,7 @@ struct radiance_http {
 /* Serves until SIGTERM or SIGINT, drains, returns the exit code. */
 int radiance_serve(const struct radiance *r, const struct radiance_http *h);
 
+/* A variable of chat templates that no kwargs may set. */
+bool radiance_own_variable(const char *name);
+
 #endif

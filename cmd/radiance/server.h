@@ -71,8 +71,9 @@ struct request {
     /* the loop's thread */
     struct MHD_Connection *conn;       /* NULL: gone */
     struct request *next_live, **prev_live;
-    int fd;
     bool suspended, streaming, watched, responded, body_done;
+    bool refused;                      /* answered no; what was submitted is cancelled */
+    bool gone;                         /* the client is; written under the lock */
     struct buf body;
     uint64_t heartbeat_ns;
     /* constant once submitted */
@@ -106,7 +107,6 @@ struct server {
     int epoll, wake;                   /* wake: eventfd written by any thread */
     bool stopping;
     struct request *live;
-    int n_live;
     pthread_mutex_t ready_lock;
     struct request *ready;
     struct metrics metrics;
