@@ -102,7 +102,8 @@ C
 # A field that is added to the deployment is served or refused, and tested.
 @test "plugin: t/check/abi-check.c sets every field of a deployment" {
     local f n=0
-    for f in $(awk '/^typedef struct RadBuildCtx/, /^} RadBuildCtx/' "$SRC/librad/rad/rad_builder.h" |
+    local h=$SRC/librad/rad/rad_builder.h
+    for f in $(awk '/^typedef struct RadBuildCtx/, /^} RadBuildCtx/' "$h" |
         sed -n 's,/\*.*,,; s/^    \(const \)*[A-Za-z0-9_]* \**\(.*\);.*/\2/p' | tr -d ','); do
         [ "$f" != struct_size ] || continue
         n=$((n + 1))

@@ -176,7 +176,8 @@ static bool asks_nothing(const cJSON *j)
 {
     const cJSON *type = cJSON_GetObjectItemCaseSensitive(j, "type");
     if (!strcmp(j->string, "tool_choice"))
-        return cJSON_IsString(j) && (!strcmp(j->valuestring, "none") || !strcmp(j->valuestring, "auto"));
+        return cJSON_IsString(j)
+            && (!strcmp(j->valuestring, "none") || !strcmp(j->valuestring, "auto"));
     if (!strcmp(j->string, "response_format"))
         return cJSON_IsString(type) && !strcmp(type->valuestring, "text");
     if (!strcmp(j->string, "best_of"))
@@ -213,7 +214,8 @@ static bool read_stop(struct reader *rd, const char **stop, int *n)
         return true;
     if (!cJSON_IsString(j) && !cJSON_IsArray(j))
         return fault(rd, "stop", "a string or a list of strings");
-    for (const cJSON *k = cJSON_IsArray(j) ? j->child : j; k; k = cJSON_IsArray(j) ? k->next : NULL) {
+    for (const cJSON *k = cJSON_IsArray(j) ? j->child : j; k;
+         k = cJSON_IsArray(j) ? k->next : NULL) {
         if (!cJSON_IsString(k) || !k->valuestring[0])
             return fault(rd, "stop", "strings that are not empty");
         bytes += strlen(k->valuestring);
@@ -445,7 +447,8 @@ enum MHD_Result api_generate(struct request *r, enum api api)
     options = get(&rd, "stream_options");
     if (ok && options) {
         struct reader in = { .obj = options };
-        ok = (cJSON_IsObject(options) && stream) || fault(&rd, "stream_options", "stream true, and an object");
+        ok = (cJSON_IsObject(options) && stream)
+            || fault(&rd, "stream_options", "stream true, and an object");
         if (ok && !boolean(&in, "include_usage", &r->include_usage))
             ok = fault(&rd, "stream_options", "include_usage true or false");
         /* Obfuscation pads events; there is none here to turn off. */
@@ -537,7 +540,8 @@ static void model_entry(const struct server *s, struct buf *b)
 {
     buf_adds(b, "{\"id\":");
     buf_json(b, s->r->name, strlen(s->r->name));
-    buf_addf(b, ",\"object\":\"model\",\"created\":0,\"owned_by\":\"radiance\",\"max_model_len\":%lld}",
+    buf_addf(b, ",\"object\":\"model\",\"created\":0,\"owned_by\":\"radiance\","
+             "\"max_model_len\":%lld}",
              (long long)rad_engine_max_ctx(s->r->engine));
 }
 

@@ -312,18 +312,21 @@ static enum MHD_Result dispatch(struct request *r, const char *method, const cha
         if (strcmp(route[i].method, get ? "GET" : method))
             continue;
         if (!route[i].open && !authorised(r))
-            return reply_error(r, 401, "authentication_error", NULL, NULL, "the API key is wrong or missing");
+            return reply_error(r, 401, "authentication_error", NULL, NULL,
+                               "the API key is wrong or missing");
         return route[i].fn(r);
     }
     if (!strncmp(path, one_model, sizeof one_model - 1) && path[sizeof one_model - 1]) {
         if (!authorised(r))
-            return reply_error(r, 401, "authentication_error", NULL, NULL, "the API key is wrong or missing");
+            return reply_error(r, 401, "authentication_error", NULL, NULL,
+                               "the API key is wrong or missing");
         if (get)
             return api_models(r, path + sizeof one_model - 1);
         known = true;
     }
     if (known)
-        return reply_error(r, 405, "invalid_request_error", NULL, NULL, "'%s' is no method of '%.200s'",
+        return reply_error(r, 405, "invalid_request_error", NULL, NULL,
+                           "'%s' is no method of '%.200s'",
                            method, path);
     return reply_error(r, 404, "not_found_error", NULL, NULL, "there is no '%.200s' here", path);
 }
@@ -373,7 +376,8 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *conn, const 
         return MHD_YES;
     if (r->body.failed)
         return reply_error(r, 413, "invalid_request_error", NULL, NULL,
-                           "the body is larger than %lld MiB", (long long)(s->http->max_body_bytes >> 20));
+                           "the body is larger than %lld MiB",
+                           (long long)(s->http->max_body_bytes >> 20));
     if (!r->body_done) {
         r->body_done = true;
         return dispatch(r, method, url);
@@ -571,7 +575,8 @@ static void start(struct server *s)
 {
     const struct radiance_http *h = s->http;
     char port[16];
-    struct addrinfo hint = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV }, *a;
+    struct addrinfo hint = { .ai_socktype = SOCK_STREAM,
+                             .ai_flags = AI_PASSIVE | AI_NUMERICSERV }, *a;
     snprintf(port, sizeof port, "%d", h->port);
     int rc = getaddrinfo(h->host, port, &hint, &a);
     if (rc)

@@ -268,7 +268,8 @@ void output_whole(struct request *r, struct buf *out)
         struct choice *c = &r->choice[i];
         buf_addf(out, "%s{\"index\":%d,", i ? "," : "", c->index);
         buf_adds(out, r->api == API_CHAT
-                 ? "\"message\":{\"role\":\"assistant\",\"refusal\":null,\"content\":" : "\"text\":");
+                 ? "\"message\":{\"role\":\"assistant\",\"refusal\":null,\"content\":"
+                 : "\"text\":");
         if (r->api == API_COMPLETION && r->echo) {
             struct buf all = { 0 };
             buf_adds(&all, r->prompt_text);

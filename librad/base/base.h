@@ -160,9 +160,12 @@ struct radi_outfile {
     char *path, *tmp;            /* tmp NULL for stdout */
     uint64_t written;
 };
-rad_status radi_outfile_open(struct radi_outfile *f, const char *path, struct rad_err *err) RAD_MUSTCHECK;
-rad_status radi_outfile_write(struct radi_outfile *f, const void *p, size_t n, struct rad_err *err) RAD_MUSTCHECK;
-rad_status radi_outfile_commit(struct radi_outfile *f, struct rad_err *err) RAD_MUSTCHECK; /* fsync, rename, close */
+rad_status radi_outfile_open(struct radi_outfile *f, const char *path, struct rad_err *err)
+    RAD_MUSTCHECK;
+rad_status radi_outfile_write(struct radi_outfile *f, const void *p, size_t n, struct rad_err *err)
+    RAD_MUSTCHECK;
+rad_status radi_outfile_commit(struct radi_outfile *f, struct rad_err *err)
+    RAD_MUSTCHECK; /* fsync, rename, close */
 void radi_outfile_abort(struct radi_outfile *f);   /* unlinks the partial file; fine after commit */
 /* Registered temporary files are unlinked by rad_cleanup_files (signal-safe). */
 
@@ -171,7 +174,8 @@ struct radi_sha256 { void *ctx; };
 rad_status radi_sha256_begin(struct radi_sha256 *h, struct rad_err *err) RAD_MUSTCHECK;
 void radi_sha256_add(struct radi_sha256 *h, const void *p, size_t n);
 void radi_sha256_end(struct radi_sha256 *h, uint8_t out[32]);   /* also frees */
-rad_status radi_sha256_of(const void *p, size_t n, uint8_t out[32], struct rad_err *err) RAD_MUSTCHECK;
+rad_status radi_sha256_of(const void *p, size_t n, uint8_t out[32], struct rad_err *err)
+    RAD_MUSTCHECK;
 
 /* ---- JSON (cJSON with caps checked before parsing) */
 struct cJSON;
@@ -189,10 +193,18 @@ void radi_json_free(struct cJSON *j);
  * unless the caller asks for it by radi_json_get). Errors name the key, what
  * was found and what was wanted. Absent: returns RAD_OK, *present false. */
 const struct cJSON *radi_json_get(const struct cJSON *obj, const char *key);  /* NULL if absent */
-rad_status radi_json_str(const struct cJSON *obj, const char *key, const char **out, bool *present, struct rad_err *err) RAD_MUSTCHECK;
-rad_status radi_json_i64(const struct cJSON *obj, const char *key, int64_t *out, bool *present, struct rad_err *err) RAD_MUSTCHECK;
-rad_status radi_json_f64(const struct cJSON *obj, const char *key, double *out, bool *present, struct rad_err *err) RAD_MUSTCHECK;
-rad_status radi_json_bool(const struct cJSON *obj, const char *key, bool *out, bool *present, struct rad_err *err) RAD_MUSTCHECK;
+rad_status radi_json_str(const struct cJSON *obj, const char *key, const char **out,
+                         bool *present, struct rad_err *err)
+    RAD_MUSTCHECK;
+rad_status radi_json_i64(const struct cJSON *obj, const char *key, int64_t *out,
+                         bool *present, struct rad_err *err)
+    RAD_MUSTCHECK;
+rad_status radi_json_f64(const struct cJSON *obj, const char *key, double *out,
+                         bool *present, struct rad_err *err)
+    RAD_MUSTCHECK;
+rad_status radi_json_bool(const struct cJSON *obj, const char *key, bool *out,
+                          bool *present, struct rad_err *err)
+    RAD_MUSTCHECK;
 /* "object", "array", "string \"x\"", "number 3", "true", "null": for messages. */
 const char *radi_json_what(const struct cJSON *j, char buf[64]);
 

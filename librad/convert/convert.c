@@ -56,7 +56,8 @@ static rad_status check_recipe(const struct rad_convert *c, struct rad_err *err)
         rad_status st = RAD_OK;
         if (!q) {
             for (int k = 0; k < rad_plugins_quant_count(c->plugins); k++)
-                radi_str_addf(&legal, "%s%s", k ? ", " : "", rad_plugins_quant_at(c->plugins, k)->name);
+                radi_str_addf(&legal, "%s%s", k ? ", " : "",
+                              rad_plugins_quant_at(c->plugins, k)->name);
             st = rad_fail(err, RAD_E_ARG, "%s: no quantiser '%s', there are: %s", r->where,
                           r->quantizer, legal.len ? legal.s : "none");
         }
@@ -75,7 +76,8 @@ static rad_status check_recipe(const struct rad_convert *c, struct rad_err *err)
             } else if ((opt->type == RAD_QOPT_INT && !radi_parse_i64(r->option[o].value, &iv)) ||
                        (opt->type == RAD_QOPT_REAL && !radi_parse_f64(r->option[o].value, &fv))) {
                 st = rad_fail(err, RAD_E_ARG, "%s: option '%s' is '%s', want a%s number", r->where,
-                              opt->key, r->option[o].value, opt->type == RAD_QOPT_INT ? " whole" : "");
+                              opt->key, r->option[o].value,
+                              opt->type == RAD_QOPT_INT ? " whole" : "");
             }
         }
         radi_str_release(&legal);
@@ -91,7 +93,8 @@ static rad_status take_tokenizer(struct rad_convert *c, const char *path, struct
     rad_status st = path ? rad_tokenizer_open(path, &t, err)
                          : rad_tokenizer_from_ckpt(c->ckpt, &t, err);
     if (st == RAD_E_NOTFOUND && !path) {
-        rad_log(RAD_LOG_WARN, "convert", "no tokenizer beside the checkpoint: the file will hold none");
+        rad_log(RAD_LOG_WARN, "convert",
+                "no tokenizer beside the checkpoint: the file will hold none");
         return RAD_OK;
     }
     if (st)

@@ -182,7 +182,8 @@ rad_status radi_cv_write_item(struct rad_convert *c, struct radi_cv_item *it, si
     w.measure = w.measure || (it->quant && rad_encoding_is_plain(&it->enc, 0));
     for (int p = 0; !st && p < it->enc.n_planes; p++) {
         st = rad_plane_geom(&it->enc, p, it->rows, it->cols, &w.geom[p], err);
-        if (!st && !(w.plane[p] = radi_aligned(64, (size_t)(w.geom[p].bytes ? w.geom[p].bytes : 1))))
+        size_t bytes = w.geom[p].bytes ? (size_t)w.geom[p].bytes : 1;
+        if (!st && !(w.plane[p] = radi_aligned(64, bytes)))
             st = rad_fail(err, RAD_E_NOMEM, "weight '%s': out of memory for %llu bytes", it->name,
                           (unsigned long long)w.geom[p].bytes);
         if (!st)

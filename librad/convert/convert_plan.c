@@ -133,7 +133,8 @@ static rad_status own_encoding(const struct rad_convert *c, struct radi_cv_item 
             if (x->enc->plane[p].kind == RAD_PLANE_TILED && x->enc->plane[p].block[0] == 0)
                 return rad_fail(err, RAD_E_UNSUPPORTED,
                                 "tensor '%s': one %s covers all rows, so it cannot be joined; "
-                                "give '%s' a recipe rule", x->name, x->enc->plane[p].role, it->name);
+                                "give '%s' a recipe rule", x->name, x->enc->plane[p].role,
+                                it->name);
     }
     it->enc = *first->enc;
     return RAD_OK;

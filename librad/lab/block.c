@@ -133,7 +133,8 @@ static rad_status weight(struct bp *p, const struct lab_at *at, const struct cJS
     const cJSON *shape = radi_json_get(j, "shape");
     struct lab_at in = lab_at_key(at, "shape");
 
-    RAD_TRY(lab_want_object(at, j, "shape access shard when global optional refuse fallback", p->err));
+    RAD_TRY(lab_want_object(at, j, "shape access shard when global optional refuse fallback",
+                            p->err));
     RAD_TRY(lab_want_array(&in, shape, p->err));
     for (const cJSON *c = shape->child; c; c = c->next) {
         struct lab_at el = lab_at_index(&in, w->rank);

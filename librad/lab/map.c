@@ -281,7 +281,8 @@ static rad_status source(struct mp *p, const struct lab_at *at, const struct cJS
         s->mode = RAD_MAP_COPY;
         return source_names(p, at, j, s);
     }
-    RAD_TRY(lab_want_object(at, j, "when copy concat dim transpose rows cols first count index optional",
+    RAD_TRY(lab_want_object(at, j,
+                            "when copy concat dim transpose rows cols first count index optional",
                             p->err));
     for (size_t i = 0; i < RADI_COUNT(how); i++) {
         const cJSON *c = radi_json_get(j, how[i].word);

@@ -362,7 +362,8 @@ int rad_weight_shard_span(RadBuilder *b, rad_weight w, int64_t first, int64_t n)
 int rad_weight_shard_parts(RadBuilder *b, rad_weight w, int part, int64_t first, int64_t n)
 {
     const struct radi_weight *x = weight_of(b, w, "rad_weight_shard_parts");
-    if (x && (part < 0 || part >= RADI_MIN(x->d.n_row_parts, 8) || first || n != x->d.row_parts[part]))
+    if (x && (part < 0 || part >= RADI_MIN(x->d.n_row_parts, 8) || first
+              || n != x->d.row_parts[part]))
         return unserved(b, "rad_weight_shard_parts", "more than one rank is not served");
     return x ? RAD_OK : RAD_E_ARG;
 }
@@ -379,8 +380,8 @@ rad_buf rad_decl_buffer(RadBuilder *b, const char *name, const RadBufferDecl *d)
         return RAD_NULL_HANDLE;
     }
     if (d->kind == RAD_BUF_DERIVED)
-        radi_miss(b, -1, RAD_E_UNSUPPORTED, "buffer '%s': kind RAD_BUF_DERIVED ('%s') is not served", name,
-                  d->derive ? d->derive : "");
+        radi_miss(b, -1, RAD_E_UNSUPPORTED,
+                  "buffer '%s': kind RAD_BUF_DERIVED ('%s') is not served", name, d->derive ? d->derive : "");
     else if (d->kind != RAD_BUF_TRANSIENT && d->kind != RAD_BUF_PERSIST)
         radi_miss(b, -1, RAD_E_ARG, "buffer '%s': kind %d", name, d->kind);
     if (d->domain != RAD_DOMAIN_HOST)

@@ -100,7 +100,7 @@ struct rad_lab_weight {
     RadWeightDecl decl;
     RadNameMap map;              /* where a checkpoint has it */
     const char *refuse;          /* optional weight whose presence is refused: why */
-    int32_t fallback;            /* weight of the same shape that stands in when there is none, or -1 */
+    int32_t fallback;            /* stands in when there is none: of the same shape; or -1 */
 };
 struct rad_lab_const {           /* computed from the point */
     const char *name;

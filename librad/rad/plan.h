@@ -24,7 +24,8 @@ rad_status rad_plugins_open(const char *home, const char *kernels,
                             struct rad_plugins **out, struct rad_err *err) RAD_MUSTCHECK;
 void rad_plugins_close(struct rad_plugins *p);
 /* Loads one kernel plugin file for inspection (rad-schemas, rad-info). */
-rad_status rad_plugins_add_file(struct rad_plugins *p, const char *path, struct rad_err *err) RAD_MUSTCHECK;
+rad_status rad_plugins_add_file(struct rad_plugins *p, const char *path, struct rad_err *err)
+    RAD_MUSTCHECK;
 const char *rad_plugins_home(const struct rad_plugins *p);
 struct rad_plugin_desc {
     const RadPluginInfo *info;
@@ -94,8 +95,10 @@ void rad_plan_weight_at(const struct rad_plan *p, int i, struct rad_plan_weight 
 
 /* Memory plan as JSON: weights, arena, KV per group, staging, totals; and the
  * graph with every op, band, chosen kernel and why. Caller frees with free(). */
-rad_status rad_plan_memory_json(const struct rad_plan *p, char **out, struct rad_err *err) RAD_MUSTCHECK;
-rad_status rad_plan_graph_text(const struct rad_plan *p, char **out, struct rad_err *err) RAD_MUSTCHECK;
+rad_status rad_plan_memory_json(const struct rad_plan *p, char **out, struct rad_err *err)
+    RAD_MUSTCHECK;
+rad_status rad_plan_graph_text(const struct rad_plan *p, char **out, struct rad_err *err)
+    RAD_MUSTCHECK;
 
 #ifdef __cplusplus
 }

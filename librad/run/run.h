@@ -61,7 +61,8 @@ struct radi_step *radi_rt_step(struct radi_rt *rt);   /* the step to fill */
 rad_status radi_rt_submit(struct radi_rt *rt, struct rad_err *err) RAD_MUSTCHECK;
 /* The one synchronisation of a step. *logits: [n_out, vocab] f32 host rows,
  * valid until the next submit. */
-rad_status radi_rt_wait(struct radi_rt *rt, const float **logits, struct rad_err *err) RAD_MUSTCHECK;
+rad_status radi_rt_wait(struct radi_rt *rt, const float **logits, struct rad_err *err)
+    RAD_MUSTCHECK;
 uint64_t radi_rt_syncs(const struct radi_rt *rt);     /* for the test that counts */
 
 #endif

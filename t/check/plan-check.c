@@ -349,7 +349,8 @@ static void host_reads_fault(void)
     CHECK(o->upload(rt->dev, rt->stream, rt->stage_host, rt->stage_host, 4) == RAD_E_DEVICE);
     CHECK(o->download(rt->dev, rt->stream, rt->logits, rt->arena, 1ull << 40) == RAD_E_DEVICE);
     RadTensor t = { .data = &x, .dtype = RAD_F32, .rank = 1, .shape = { 1 }, .stride = { 1 } };
-    RadLaunch a = { .struct_size = sizeof a, .n_opd = 1, .opd = &t, .params = rt->plan->op[0].band[0].params };
+    RadLaunch a = { .struct_size = sizeof a, .n_opd = 1, .opd = &t,
+                    .params = rt->plan->op[0].band[0].params };
     CHECK(o->launch(rt->dev, rt->stream, rt->plan->op[0].band[0].row, &a) == RAD_E_DEVICE);
     close_rt(rt, plan);
 }
