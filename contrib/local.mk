@@ -31,4 +31,4 @@ clean-local: clean-completion
 clean-completion:
 	rm -rf contrib/completion
 .PHONY: clean-completion
-EXTRA_DIST += contrib/compare-llama-cpp.py contrib/mk-ggml-golden.py contrib/mk-template-cases.py
+EXTRA_DIST += contrib/compare-llama-cpp.py contrib/mk-ggml-golden.py contrib/mk-gguf.py contrib/mk-template-cases.py

@@ -17,6 +17,7 @@ bats_tests = \
 	t/60-golden.bats \
 	t/61-convert.bats \
 	t/62-generate.bats \
+	t/63-gguf.bats \
 	t/65-smollm.bats \
 	t/70-http.bats \
 	t/cmd-rad-schemas.bats
