@@ -5,6 +5,7 @@
 #include "config.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <math.h>
 #include <signal.h>
@@ -84,8 +85,7 @@ int cmd_finish(int code)
 {
     bool lost = ferror(stdout) != 0;
     errno = 0;
-    /* EBADF: started without a stdout, and nothing was written to it */
-    if (fclose(stdout) && (lost || errno != EBADF))
+    if (fclose(stdout))
         lost = true;
     if (lost) {
         cmd_warn("stdout: %s", errno ? strerror(errno) : "output was lost");
@@ -189,10 +189,21 @@ static void make_tables(const struct cmd_opt *opt)
                                    CMD_LETTER_DUMP };
 }
 
+/* A caller may have closed 0, 1 or 2: the next file to be opened would take the
+ * place, and be read, or written to. What stands there now fails instead. */
+static void keep_standard_fds(void)
+{
+    static const int mode[] = { O_WRONLY, O_RDONLY, O_RDWR };
+    for (int fd = 0; fd < 3; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", mode[fd]) != fd)
+            _exit(3);
+}
+
 void cmd_begin(const struct cmd *c, int argc, char **argv)
 {
     struct rad_err err = { 0 };
 
+    keep_standard_fds();
     me.c = c;
     me.argc = argc;
     me.argv = argv;

@@ -53,6 +53,43 @@ setup() {
     [ "$(echo "$output" | jq -r .finish_reason)" = stop ]
 }
 
+@test "generate: a NUL is a character like others" {
+    need_tool jq
+    printf 'abc\0def' >in
+    run_ok bash -c "radiance -m '$M' --chat -p - -n 1 --json --temp 0 <in"
+    a=$(echo "$output" | jq '.prompt_ids | length')
+    printf 'abc' >in
+    run_ok bash -c "radiance -m '$M' --chat -p - -n 1 --json --temp 0 <in"
+    [ "$a" -eq $(($(echo "$output" | jq '.prompt_ids | length') + 4)) ]
+    # The tiny model writes one when nothing else may be.
+    for seed in $(seq 40); do
+        run_ok radiance -m "$M" -p a -n 200 --seed $seed --temp 50 --json --ignore-eos
+        echo "$output" | jq -e '.ids | index(188)' >/dev/null || continue
+        echo "$output" | jq -e '.text | length > 60 and contains("\u0000")'
+        return 0
+    done
+    return 1
+}
+
+@test "radiance: closed standard files are not taken by others" {
+    echo 'some text here' >text
+    for job in "--score text" "-p abc -n 3" "--plan"; do
+        rc=0; radiance -m "$M" $job >&- 2>err || rc=$?
+        [ $rc -eq 3 ] || { echo "exit $rc for $job"; false; }
+        has "$(<err)" stdout
+    done
+    rc=0; radiance -m "$M" -p - -n 1 <&- 2>err || rc=$?
+    [ $rc -eq 3 ]
+}
+
+@test "radiance: an option of another job is refused" {
+    for o in "--stop x" --ignore-eos --chat "--logprobs 2 --json" --json "--seed 4" \
+        "--score-tokens 5" "--api-key="; do
+        run_fail 2 timeout 20 radiance -m "$M" --port 0 $o
+    done
+    run_fail 2 radiance -m "$M" -p a -n 1 --logprobs 2
+}
+
 @test "score: perplexity of a text, windows as told" {
     need_tool jq
     need_fixtures golden/unpack.sh fixtures/text/wikitext-2-test.txt

@@ -9,6 +9,7 @@
 #include <cjson/cJSON.h>
 
 #include "cmd.h"
+#include "json.h"
 #include "radiance.h"
 
 /* What the engine's thread hands to main. */
@@ -24,20 +25,39 @@ struct output {
     char error[RAD_ERR_TEXT];
 };
 
+static int append(struct rad_tok_text *t, const char *s, size_t n)
+{
+    char *p = realloc(t->s, t->len + n + 1);
+    if (!p)
+        return 1;
+    memcpy(p + t->len, s, n);
+    t->s = p;
+    t->len += n;
+    p[t->len] = 0;
+    return 0;
+}
+
 static int emit(struct output *o, const char *s, size_t n)
 {
     if (!n)
         return 0;
     if (o->stream)
         return fwrite(s, 1, n, stdout) != n || fflush(stdout) != 0;
-    char *p = realloc(o->all.s, o->all.len + n + 1);
-    if (!p)
-        return 1;
-    memcpy(p + o->all.len, s, n);
-    o->all.s = p;
-    o->all.len += n;
-    p[o->all.len] = 0;
-    return 0;
+    return append(&o->all, s, n);
+}
+
+static void put_text(void *user, const char *s, size_t n)
+{
+    if (append(user, s, n))
+        cmd_die("out of memory");
+}
+
+/* As JSON, quotes and all; cJSON's own strings end at a NUL. */
+static struct rad_tok_text quoted(const char *s, size_t n)
+{
+    struct rad_tok_text t = { 0 };
+    cmd_json_quote(put_text, &t, s, n);
+    return t;
 }
 
 static void add_logprob(const struct output *o, const struct rad_token_event *ev)
@@ -93,22 +113,21 @@ static rad_status encode_prompt(const struct radiance *r, const struct radiance_
         return rad_tokenizer_encode(r->tok, p->text, p->len, RAD_TOK_ADD_SPECIAL, ids, err);
     if (!r->chat)
         return rad_fail(err, RAD_E_UNSUPPORTED, "--chat: the model has no chat template");
-    cJSON *list = cJSON_CreateArray(), *m = cJSON_CreateObject();
-    cJSON_AddStringToObject(m, "role", "user");
-    cJSON_AddStringToObject(m, "content", p->text);
-    cJSON_AddItemToArray(list, m);
-    char *messages = cJSON_PrintUnformatted(list);
-    cJSON_Delete(list);
+    struct rad_tok_text content = quoted(p->text, p->len), messages = { 0 };
+    static const char head[] = "[{\"role\":\"user\",\"content\":", tail[] = "}]";
+    put_text(&messages, head, sizeof head - 1);
+    put_text(&messages, content.s, content.len);
+    put_text(&messages, tail, sizeof tail - 1);
     struct rad_chat_text text = { 0 };
-    struct rad_chat in = { .size = sizeof in, .messages = messages, .add_generation_prompt = true,
+    struct rad_chat in = { .size = sizeof in, .messages = messages.s, .add_generation_prompt = true,
                            .kwargs = r->template_kwargs, .bos_token = r->bos, .eos_token = r->eos };
-    rad_status st = messages ? rad_chat_render(r->chat, &in, &text, err)
-                             : rad_fail(err, RAD_E_NOMEM, "messages: out of memory");
+    rad_status st = rad_chat_render(r->chat, &in, &text, err);
     /* The template writes its own special tokens. */
     if (!st)
         st = rad_tokenizer_encode(r->tok, text.s, text.len, RAD_TOK_PARSE_SPECIAL, ids, err);
     rad_chat_text_release(&text);
-    free(messages);
+    free(content.s);
+    free(messages.s);
     return st;
 }
 
@@ -122,7 +141,9 @@ static void print_json(const struct radiance *r, struct output *o, const struct 
     cJSON_AddStringToObject(j, "model", r->name);
     cJSON_AddItemToObject(j, "prompt_ids", prompt);
     cJSON_AddItemToObject(j, "ids", o->ids);
-    cJSON_AddStringToObject(j, "text", o->all.s ? o->all.s : "");
+    struct rad_tok_text text = quoted(o->all.s ? o->all.s : "", o->all.len);
+    cJSON_AddRawToObject(j, "text", text.s);
+    free(text.s);
     cJSON_AddItemToObject(j, "logprobs", o->logprobs);
     cJSON_AddStringToObject(j, "finish_reason", finish_name[o->finish]);
     cJSON_AddNumberToObject(usage, "prompt_tokens", (double)o->n_prompt);

@@ -294,6 +294,16 @@ int main(int argc, char **argv)
         cmd_usage("no model: give -m FILE");
     if ((prompt != NULL) + (score != NULL) + graph + plan > 1)
         cmd_usage("give one of -p, --score, --debug-graph and --plan");
+    if (!prompt && (p.chat || p.ignore_eos || p.logprobs || p.n_stop || g.seed != INT64_MIN))
+        cmd_usage("--chat, --ignore-eos, --logprobs, --stop and --seed go with -p");
+    if (p.logprobs && !p.json)
+        cmd_usage("--logprobs goes with --json");
+    if (p.json && !prompt && !score && !plan)
+        cmd_usage("--json goes with -p or --score");
+    if (!score && (score_tok || window))
+        cmd_usage("--score-tokens and --score-window go with --score");
+    if (http.api_key && !http.api_key[0])
+        cmd_usage("--api-key: the key is empty");
     check_kwargs(r.template_kwargs);
     if (rad_model_open(r.path, &r.model, &err))
         cmd_die_err(&err);
