@@ -26,7 +26,7 @@ each() {
 # rendered NAME PAGE: one section as text, long lines whole. Text is indented
 # by 5, what .Dl displays by 11.
 rendered() {
-    mandoc -Tascii -Owidth=900 "$2" | col -bx |
+    mandoc -Tascii -Owidth=900 "$2" | sed "s,.$(printf '\b'),,g" |
         awk -v want="$1" '/^[A-Z]/ { on = $0 == want; next } on && NF'
 }
 
@@ -44,7 +44,7 @@ same_synopsis() {
 }
 
 @test "docs: SYNOPSIS equals --help" {
-    need_tool mandoc col
+    need_tool mandoc
     each same_synopsis
 }
 
@@ -199,7 +199,7 @@ run_examples() {
 }
 
 @test "docs: an example that fails is seen" {
-    need_tool mandoc col
+    need_tool mandoc
     head='.Dd May 1, 2026\n.Dt X 1\n.Os\n.Sh EXAMPLES\n'
     printf "$head"'true:\n.Dl test \\(dqx y\\(dq = \\(dqx y\\(dq\n.Dl false | cat\n.Sh AUTHORS\n.Dl exit 1\n' >page
     run run_examples page
