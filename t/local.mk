@@ -115,6 +115,12 @@ check_PROGRAMS += t/check/damage-check
 t_check_damage_check_SOURCES = t/check/damage-check.c
 t_check_damage_check_CPPFLAGS = $(check_cppflags)
 t_check_damage_check_LDADD = librad/librad.la
+check_PROGRAMS += t/check/fault-check
+t_check_fault_check_SOURCES = t/check/fault-check.c
+t_check_fault_check_CPPFLAGS = $(check_cppflags)
+# the plugins it loads call back into the program
+t_check_fault_check_LDFLAGS = $(AM_LDFLAGS) -export-dynamic
+t_check_fault_check_LDADD = librad/libradi.la
 check_PROGRAMS += t/check/types-check
 t_check_types_check_SOURCES = t/check/types-check.c
 t_check_types_check_CPPFLAGS = $(check_cppflags)

@@ -63,7 +63,7 @@ static inline void walk_tensors(const struct rad_ckpt *ck)
         uint64_t n = t->rows < t->row_step ? t->rows : t->row_step;
         sink += (size_t)rad_ckpt_find(ck, t->name);
         /* the bytes are all in the input, so a row that is large is not real */
-        if (!t->rows || (t->cols && n > (1u << 20) / t->cols))
+        if (!t->rows || (t->cols && n > (1u << 17) / t->cols))
             continue;
         walk_rows(ck, i, 0, n);
         walk_rows(ck, i, (t->rows - 1) / t->row_step * t->row_step,

@@ -5,30 +5,30 @@
  * of small files reaches every block type. */
 #include "fuzz-ckpt.h"
 
-static void walk(const uint8_t *data, size_t size)
+static bool walk(const uint8_t *data, size_t size)
 {
     struct rad_err err = { 0 };
     struct rad_ckpt *ck;
 
     if (rad_ckpt_open_memory(data, size, "fuzz", NULL, &ck, &err) != RAD_OK)
-        return;
+        return false;
     walk_metadata(ck);
     walk_tensors(ck);
     walk_tokenizer(ck);
     rad_ckpt_close(ck);
+    return true;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    enum { MORE = 1 << 17 };
+    enum { MORE = 1 << 16 };
     uint8_t *big;
 
-    walk(data, size);
-    if (size < 24 || memcmp(data, "GGUF", 4) || !(big = malloc(size + MORE)))
+    if (walk(data, size) || size < 24 || memcmp(data, "GGUF", 4) || !(big = malloc(size + MORE)))
         return 0;
     memcpy(big, data, size);
-    for (size_t i = 0; i < MORE; i++)
-        big[size + i] = (uint8_t)(data[i % size] + i / 251);
+    for (size_t at = size; at < size + MORE; at += size)
+        memcpy(big + at, data, size < size + MORE - at ? size : size + MORE - at);
     walk(big, size + MORE);
     free(big);
     return 0;
