@@ -150,6 +150,9 @@ struct radi_filemap {            /* read-only view of a whole file */
 rad_status radi_filemap_open(const char *path, uint64_t limit, struct radi_filemap *out,
                              struct rad_err *err) RAD_MUSTCHECK;
 void radi_filemap_close(struct radi_filemap *m);
+/* Bytes [p, p+n) of the view will not be needed soon: if mapped, their pages go
+ * back to the kernel (and come again when touched). */
+void radi_filemap_drop(const struct radi_filemap *m, const void *p, size_t n);
 /* Whole text file into a NUL-terminated heap string; refuses above `limit`. */
 rad_status radi_read_text(const char *path, size_t limit, char **out, size_t *len,
                           struct rad_err *err) RAD_MUSTCHECK;

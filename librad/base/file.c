@@ -240,6 +240,15 @@ void radi_filemap_close(struct radi_filemap *m)
     *m = (struct radi_filemap){ .fd = -1 };
 }
 
+void radi_filemap_drop(const struct radi_filemap *m, const void *p, size_t n)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE) - 1;
+    uintptr_t a = (uintptr_t)p & ~page, b = ((uintptr_t)p + n) & ~page;
+
+    if (m->data && !m->owned && b > a)
+        madvise((void *)a, b - a, MADV_DONTNEED);
+}
+
 rad_status radi_read_text(const char *path, size_t limit, char **out,
                           size_t *len, struct rad_err *err)
 {

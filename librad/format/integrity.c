@@ -140,12 +140,23 @@ rad_status radi_integrity_seal(struct radi_rad_integrity *head, const uint8_t *d
 
 /* ---- verification */
 
-static rad_status check_digest(const void *p, uint64_t n, const uint8_t *want,
-                               bool *same, struct rad_err *err)
+/* By windows, whose pages are given back: the file may be larger than memory. */
+static rad_status check_digest(const struct rad_model *m, const void *p, uint64_t n,
+                               const uint8_t *want, bool *same, struct rad_err *err)
 {
+    enum { WINDOW = 16 << 20 };
     uint8_t got[RADI_DIGEST];
+    struct radi_sha256 h;
 
-    RAD_TRY(radi_sha256_of(p, (size_t)n, got, err));
+    RAD_TRY(radi_sha256_begin(&h, err));
+    for (uint64_t at = 0; at < n; at += WINDOW) {
+        const uint8_t *w = (const uint8_t *)p + at;
+        size_t len = (size_t)RADI_MIN(n - at, (uint64_t)WINDOW);
+
+        radi_sha256_add(&h, w, len);
+        radi_filemap_drop(&m->map, w, len);
+    }
+    radi_sha256_end(&h, got);
     *same = memcmp(got, want, sizeof got) == 0;
     return RAD_OK;
 }
@@ -160,7 +171,7 @@ static rad_status verify_planes(const struct rad_model *m, const uint8_t *digest
             const struct rad_plane *p = &w->plane[k];
             bool same;
 
-            RAD_TRY(check_digest(p->data, p->bytes, digest + (p - m->plane) * RADI_DIGEST,
+            RAD_TRY(check_digest(m, p->data, p->bytes, digest + (p - m->plane) * RADI_DIGEST,
                                  &same, err));
             if (!same)
                 return rad_fail(err, RAD_E_MISMATCH, "weight '%s': plane '%s': digest differs",
@@ -293,7 +304,7 @@ rad_status rad_model_verify(const struct rad_model *m, struct rad_verify_report 
     for (size_t i = 0; i < RADI_T_COUNT; i++) {
         bool same;
 
-        RAD_TRY(check_digest(m->data + table[i].offset, table[i].bytes,
+        RAD_TRY(check_digest(m, m->data + table[i].offset, table[i].bytes,
                              digest + i * RADI_DIGEST, &same, err));
         if (!same)
             return rad_fail(err, RAD_E_MISMATCH, "table '%s': digest differs",
