@@ -194,8 +194,9 @@ rad_status rad_convert_open(const char *input, const struct rad_convert_opts *o,
                                 .parts = c->pool ? radi_pool_parts(c->pool) : 1 };
     if (!st) {
         st = rad_plan_build(c->plugins, &src, &d, &c->plan, err);
-        /* A weight that the hook refused is the cause of whatever came after. */
-        if (c->fail.code)
+        /* A weight that the hook refused is the cause of whatever came after; but
+         * without memory the hook may not have been told what it needs. */
+        if (c->fail.code && st != RAD_E_NOMEM)
             st = rad_fail(err, c->fail.code, "%s", c->fail.text);
         if (st)
             rad_fail_in(err, st, "'%s'", input);
