@@ -131,3 +131,12 @@ R
     run_ok radiance -q -m q.rad -p 'abc' -n 8 --temp 0 --json
     has "$output" '"finish_reason"'
 }
+
+@test "rad-convert: a refusal names the file, once, and what is there instead" {
+    need_fixtures golden/unpack.sh
+    sh "$FIXTURES/golden/unpack.sh" g qwen3-embed gpt2
+    run_fail 3 rad-convert -q g/gpt2 -o m.rad
+    has "$stderr" "'g/gpt2': 'config.json': key 'model_type' (string \"gpt2\")"
+    run_fail 3 rad-convert -q g/qwen3-embed -o m.rad
+    has "$stderr" "there is 'embed_tokens.weight', as in a model stored without"
+}

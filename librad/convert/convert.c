@@ -106,8 +106,10 @@ static rad_status take_tokenizer(struct rad_convert *c, const char *path, struct
     int64_t n = (int64_t)rad_tokenizer_count(t);
     bool gguf = rad_ckpt_kind(c->ckpt) == RAD_CKPT_GGUF && !path;
     if (n > c->meta.n_vocab || (gguf && n != c->meta.n_vocab))
-        st = rad_fail(err, RAD_E_FORMAT, "the tokenizer has %lld tokens, the embedding %lld rows",
-                      (long long)n, (long long)c->meta.n_vocab);
+        st = rad_fail(err, RAD_E_FORMAT,
+                      "'%s': the tokenizer has %lld tokens, the embedding %lld rows",
+                      path ? path : rad_ckpt_path(c->ckpt), (long long)n,
+                      (long long)c->meta.n_vocab);
     if (!st)
         st = radi_vocab_write(t, &sink, &vocab, err);
     if (!st)
@@ -208,11 +210,8 @@ rad_status rad_convert_open(const char *input, const struct rad_convert_opts *o,
         warn_unused_rules(c);
         st = radi_cv_write_meta(c, o, err);
     }
-    if (!st) {
+    if (!st)
         st = take_tokenizer(c, o->tokenizer, err);
-        if (st)
-            rad_fail_in(err, st, "'%s'", o->tokenizer ? o->tokenizer : input);
-    }
     if (!st)
         st = reserve(c, err);
     if (!st)

@@ -158,8 +158,11 @@ rad_status radi_cv_meta(struct rad_convert *c, const struct rad_convert_opts *o,
     struct rad_lab *lab = NULL;
     struct rad_lab_point *point = NULL;
     rad_status st = rad_lab_open(rad_plugins_home(c->plugins), &lab, err);
-    if (!st)
+    if (!st) {
         st = rad_lab_point_new(lab, c->config_text, strlen(c->config_text), &point, err);
+        if (st && rad_ckpt_kind(c->ckpt) == RAD_CKPT_SAFETENSORS)
+            rad_fail_in(err, st, "'config.json'");
+    }
     if (!st) {
         struct rad_lab_point_info info = { .size = sizeof info };
         rad_lab_point_info(point, &info);

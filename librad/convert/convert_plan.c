@@ -84,6 +84,19 @@ static void source_names(char buf[256], const RadNameMap *const *map, int n_map,
             at += (size_t)snprintf(buf + at, 256 - at, "%s'%s'", at ? " or " : "", map[k]->src[i]);
 }
 
+/* The tensor that has a wanted name without the part before its first point:
+ * what an embedding model's checkpoint holds. */
+static const char *bare_name(const struct rad_convert *c, const RadNameMap *const *map, int n_map)
+{
+    for (int k = 0; k < n_map; k++)
+        for (int i = 0; i < map[k]->n_src; i++) {
+            const char *dot = strchr(map[k]->src[i], '.');
+            if (dot && strchr(dot + 1, '.') && rad_ckpt_find(c->ckpt, dot + 1) >= 0)
+                return dot + 1;
+        }
+    return NULL;
+}
+
 static rad_status check_shape(const struct rad_convert *c, struct radi_cv_item *it,
                               struct rad_err *err)
 {
@@ -237,7 +250,10 @@ rad_status radi_cv_resolve(struct rad_convert *c, const char *name, const RadWei
     } else if (!d->optional) {
         char want[256];
         source_names(want, map, n_map, name);
-        return rad_fail(err, RAD_E_FORMAT, "no tensor %s for weight '%s'", want, name);
+        const char *bare = bare_name(c, map, n_map);
+        return rad_fail(err, RAD_E_FORMAT, "no tensor %s for weight '%s'%s%s%s", want, name,
+                        bare ? "; there is '" : "", bare ? bare : "",
+                        bare ? "', as in a model stored without its language model head" : "");
     } else {
         radi_free(it->part);
         it->part = NULL;
