@@ -82,7 +82,8 @@ TESTS += t/check/abi-check
 EXTRA_DIST += t/golden/enc t/http/openai_client.py
 
 # Tests that scripts/check runs under TSan too.
-threaded_tests = t/check/base-check t/check/tok-check t/check/engine-check t/check/plan-check
+threaded_tests = t/check/base-check t/check/tok-check t/check/engine-check t/check/plan-check \
+	t/62-generate.bats t/70-http.bats
 
 check_PROGRAMS += t/check/ref-check
 t_check_ref_check_SOURCES = t/check/ref-check.c t/check/ref-check-lib.c t/check/ref-check-elem.c \
