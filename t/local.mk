@@ -87,7 +87,7 @@ threaded_tests = t/check/base-check t/check/tok-check t/check/engine-check t/che
 
 check_PROGRAMS += t/check/ref-check
 t_check_ref_check_SOURCES = t/check/ref-check.c t/check/ref-check-lib.c t/check/ref-check-elem.c \
-	t/check/ref-check-attn.c t/check/ref-check.h $(ref_sources)
+	t/check/ref-check-attn.c t/check/ref-check-number.c t/check/ref-check.h $(ref_sources)
 t_check_ref_check_CPPFLAGS = $(check_cppflags)
 t_check_ref_check_LDADD = librad/libradi.la
 TESTS += t/check/ref-check

@@ -99,6 +99,10 @@ double ref_gelu(double x)
 {
     return 0.5 * x * (1.0 + erf(x * 0.70710678118654752440));
 }
+double ref_relu2(double x)
+{
+    return x > 0 ? x * x : isnan(x) ? x : 0;
+}
 double ref_gelu_tanh(double x)
 {
     return 0.5 * x * (1.0 + tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x)));

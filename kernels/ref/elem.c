@@ -104,6 +104,11 @@ int ref_gelu_tanh_op(const RadLaunch *a)
     return unary(a, ref_gelu_tanh);
 }
 
+int ref_relu2_op(const RadLaunch *a)
+{
+    return unary(a, ref_relu2);
+}
+
 static int binary(const RadLaunch *a, int is_mul)
 {
     const struct ref_elem *e = a->params;
@@ -139,7 +144,8 @@ int ref_mul(const RadLaunch *a)
     return binary(a, 1);
 }
 
-int ref_silu_mul_op(const RadLaunch *a)
+/* gate_up -> y = f(gate) * up */
+static int gated(const RadLaunch *a, double (*f)(double))
 {
     const struct ref_elem *e = a->params;
     struct ref_view x, y;
@@ -155,10 +161,27 @@ int ref_silu_mul_op(const RadLaunch *a)
         ref_load(row, x.dt, w.col, w.len, g);
         ref_load(row, x.dt, e->n + w.col, w.len, u);
         for (int64_t i = 0; i < w.len; i++)
-            g[i] = (float)(ref_silu((double)g[i]) * (double)u[i]);
+            g[i] = (float)(f((double)g[i]) * (double)u[i]);
         ref_store(ref_row(&y, w.row), y.dt, w.col, w.len, g);
     }
     return RAD_OK;
+}
+
+int ref_silu_mul_op(const RadLaunch *a)
+{
+    return gated(a, ref_silu);
+}
+int ref_gelu_mul_op(const RadLaunch *a)
+{
+    return gated(a, ref_gelu);
+}
+int ref_gelu_tanh_mul_op(const RadLaunch *a)
+{
+    return gated(a, ref_gelu_tanh);
+}
+int ref_relu2_mul_op(const RadLaunch *a)
+{
+    return gated(a, ref_relu2);
 }
 
 /* x, s, add? -> y. With add the product is narrowed before the sum. */

@@ -112,7 +112,7 @@ int ref_rmsnorm_add(const RadLaunch *a)
     return RAD_OK;
 }
 
-/* x, w, b? -> y. Biased variance in two passes. */
+/* x, w?, b? -> y. Biased variance in two passes. */
 int ref_layernorm(const RadLaunch *a)
 {
     const struct ref_elem *e = a->params;
@@ -127,8 +127,7 @@ int ref_layernorm(const RadLaunch *a)
     if (!b)
         return RAD_E_SCRATCH;
     float *gain = b + e->n, *bias = gain + e->n;
-    RAD_TRY(ref_weight_check(&a->opd[1], 1, e->n));
-    RAD_TRY(ref_weight_rows(&a->opd[1], 0, 1, e->n, gain));
+    RAD_TRY(gain_of(e, &a->opd[1], gain));
     memset(bias, 0, (size_t)e->n * sizeof *bias);
     if (!rad_absent(&a->opd[2])) {
         RAD_TRY(ref_weight_check(&a->opd[2], 1, e->n));

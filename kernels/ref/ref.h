@@ -90,6 +90,7 @@ double ref_silu(double x);
 double ref_sigmoid(double x);
 double ref_gelu(double x);
 double ref_gelu_tanh(double x);
+double ref_relu2(double x);
 
 /* ---- parsed parameters */
 struct ref_elem {         /* elementwise, norms, row movement */
@@ -97,6 +98,11 @@ struct ref_elem {         /* elementwise, norms, row movement */
     double eps;
     float wadd;
     int sigmoid;          /* scale_rows */
+};
+struct ref_number {       /* elementwise with numbers of its own */
+    struct ref_elem e;    /* first: the shared hooks read it */
+    double a, b;
+    int64_t every, shift;
 };
 struct ref_embed {
     int64_t M, n, n_vocab, offset;
@@ -142,6 +148,22 @@ REF_LAUNCH(ref_silu_op);
 REF_LAUNCH(ref_sigmoid_op);
 REF_LAUNCH(ref_gelu_op);
 REF_LAUNCH(ref_gelu_tanh_op);
+REF_LAUNCH(ref_gelu_mul_op);
+REF_LAUNCH(ref_gelu_tanh_mul_op);
+REF_LAUNCH(ref_relu2_mul_op);
+REF_LAUNCH(ref_relu2_op);
+REF_PARSE(ref_xielu_parse);
+REF_PARSE(ref_scale_parse);
+REF_PARSE(ref_softcap_parse);
+REF_PARSE(ref_clip_parse);
+REF_PARSE(ref_scale_by_position_parse);
+REF_LAUNCH(ref_xielu);
+REF_LAUNCH(ref_scale);
+REF_LAUNCH(ref_softcap);
+REF_LAUNCH(ref_clip);
+REF_LAUNCH(ref_scale_by_position);
+REF_SCRATCH(ref_add_bias_scratch);
+REF_LAUNCH(ref_add_bias);
 REF_LAUNCH(ref_softmax);
 REF_LAUNCH(ref_scale_rows);
 

@@ -105,6 +105,37 @@ static const RadKernelRow rows[] = {
     [RAD_OP_gelu_tanh] = {
         ROW(gelu_tanh, "gelu_tanh_any_any_u1_ref", ref_elem), WHEN(act_dtype),
         .parse = ref_elem_parse, .launch = ref_gelu_tanh_op, .cost = ref_elem_cost },
+    [RAD_OP_gelu_mul] = {
+        ROW(gelu_mul, "gelu_mul_any_any_u1_ref", ref_elem), WHEN(act_dtype),
+        .parse = ref_elem_parse, .launch = ref_gelu_mul_op, .cost = ref_elem_cost },
+    [RAD_OP_gelu_tanh_mul] = {
+        ROW(gelu_tanh_mul, "gelu_tanh_mul_any_any_u1_ref", ref_elem), WHEN(act_dtype),
+        .parse = ref_elem_parse, .launch = ref_gelu_tanh_mul_op, .cost = ref_elem_cost },
+    [RAD_OP_relu2_mul] = {
+        ROW(relu2_mul, "relu2_mul_any_any_u1_ref", ref_elem), WHEN(act_dtype),
+        .parse = ref_elem_parse, .launch = ref_relu2_mul_op, .cost = ref_elem_cost },
+    [RAD_OP_relu2] = {
+        ROW(relu2, "relu2_any_any_u1_ref", ref_elem), WHEN(act_dtype),
+        .parse = ref_elem_parse, .launch = ref_relu2_op, .cost = ref_elem_cost },
+    [RAD_OP_xielu] = {
+        ROW(xielu, "xielu_any_any_u1_ref", ref_number), WHEN(act_dtype),
+        .parse = ref_xielu_parse, .launch = ref_xielu, .cost = ref_elem_cost },
+    [RAD_OP_scale] = {
+        ROW(scale, "scale_any_any_u1_ref", ref_number), WHEN(act_dtype),
+        .parse = ref_scale_parse, .launch = ref_scale, .cost = ref_elem_cost },
+    [RAD_OP_softcap] = {
+        ROW(softcap, "softcap_any_any_u1_ref", ref_number), WHEN(act_dtype),
+        .parse = ref_softcap_parse, .launch = ref_softcap, .cost = ref_elem_cost },
+    [RAD_OP_clip] = {
+        ROW(clip, "clip_any_any_u1_ref", ref_number), WHEN(act_dtype),
+        .parse = ref_clip_parse, .launch = ref_clip, .cost = ref_elem_cost },
+    [RAD_OP_add_bias] = {
+        ROW(add_bias, "add_bias_any_any_u1_ref", ref_elem), WHEN(act_dtype),
+        .parse = ref_elem_parse, .launch = ref_add_bias, .scratch = ref_add_bias_scratch,
+        .cost = ref_elem_cost },
+    [RAD_OP_scale_by_position] = {
+        ROW(scale_by_position, "scale_by_position_any_any_u1_ref", ref_number), WHEN(act_dtype),
+        .parse = ref_scale_by_position_parse, .launch = ref_scale_by_position, .cost = ref_elem_cost },
     [RAD_OP_softmax] = {
         ROW(softmax, "softmax_any_any_u1_ref", ref_elem), WHEN(act_dtype),
         .parse = ref_elem_parse, .launch = ref_softmax, .cost = ref_norm_cost },

@@ -10,17 +10,19 @@ static double f_gelu_tanh(double x)
     return 0.5 * x * (1 + tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
 }
 
+static double f_relu2(double x) { return x > 0 ? x * x : isnan(x) ? x : 0; }
+
 static const int types[] = { RAD_F32, RAD_BF16 };
 
 static void unary_ops(void)
 {
     static const struct { const char *op; double (*f)(double); } ops[] = {
         { "silu", f_silu }, { "sigmoid", f_sigmoid }, { "gelu", f_gelu },
-        { "gelu_tanh", f_gelu_tanh },
+        { "gelu_tanh", f_gelu_tanh }, { "relu2", f_relu2 },
     };
     static const float extreme[] = { 0, -0.0f, 1e30f, -1e30f, 88, -104, INFINITY, -INFINITY, NAN };
     for (int t = 0; t < 2; t++)
-        for (size_t k = 0; k < 4; k++) {
+        for (size_t k = 0; k < sizeof ops / sizeof *ops; k++) {
             struct buf x = act(types[t], 3, 517, 520), y = act(types[t], 3, 517, 519);
             for (int64_t c = 0; c < 9; c++)
                 set(&x, 1, c, extreme[c]);
@@ -66,16 +68,21 @@ static void binary_ops(void)
             }
 }
 
-static void silu_mul_takes_the_gate_first(void)
+static void gated_ops_take_the_gate_first(void)
 {
-    for (int t = 0; t < 2; t++) {
+    static const struct { const char *op; double (*f)(double); } ops[] = {
+        { "silu_mul", f_silu }, { "gelu_mul", f_gelu }, { "gelu_tanh_mul", f_gelu_tanh },
+        { "relu2_mul", f_relu2 },
+    };
+    for (int k = 0; k < 8; k++) {
+        int t = k & 1;
         struct buf x = act(types[t], 4, 2 * 131, 300), y = act(types[t], 4, 131, 140);
         RadTensor o[2] = { x.t, y.t };
         RadParam p[] = { P_N("n", 131) };
-        run("silu_mul", p, 1, o, 2, 1);
+        run(ops[k / 2].op, p, 1, o, 2, 1);
         for (int64_t r = 0; r < 4; r++)
             for (int64_t c = 0; c < 131; c++) {
-                double v = f_silu((double)get(&x, r, c)) * (double)get(&x, r, 131 + c);
+                double v = ops[k / 2].f((double)get(&x, r, c)) * (double)get(&x, r, 131 + c);
                 CHECK(near(get(&y, r, c), narrowed(types[t], (float)v), 2, types[t]));
             }
         drop(&x), drop(&y);
@@ -201,20 +208,22 @@ static void rmsnorm_add_keeps_the_sum(void)
     }
 }
 
-static void layernorm_bias_is_optional(void)
+static void layernorm_gain_and_bias_are_optional(void)
 {
     struct weight w, b;
     for (int t = 0; t < 2; t++)
-        for (int bias = 0; bias < 2; bias++) {
+        for (int has = 0; has < 8; has++) {          /* bits: bias, no gain, 1 + gain */
+            int bias = has & 1;
             int64_t n = 41;
             CHECK(weight_at(0, 1, n, &w));
             CHECK(weight_at(0, 1, n, &b));
             struct buf x = act(types[t], 3, n, n + 2), y = act(types[t], 3, n, n);
             for (int64_t c = 0; c < n; c++)
                 set(&x, 2, c, 1000 + get(&x, 2, c));     /* a mean far from zero */
-            RadTensor o[4] = { x.t, w.t, bias ? b.t : (RadTensor){ 0 }, y.t };
-            RadParam p[] = { P_N("n", n), P_R("eps", 1e-5) };
-            run("layernorm", p, 2, o, 4, 3);
+            RadTensor none = { 0 };
+            RadTensor o[4] = { x.t, has & 2 ? none : w.t, bias ? b.t : none, y.t };
+            RadParam p[] = { P_N("n", n), P_R("eps", 1e-5), P_R("wadd", 1) };
+            run("layernorm", p, has & 4 ? 3 : 2, o, 4, 3);
             for (int64_t r = 0; r < 3; r++) {
                 double mean = 0, var = 0;
                 for (int64_t c = 0; c < n; c++)
@@ -222,8 +231,9 @@ static void layernorm_bias_is_optional(void)
                 for (int64_t c = 0; c < n; c++)
                     var += pow((double)get(&x, r, c) - mean, 2) / (double)n;
                 for (int64_t c = 0; c < n; c++) {
-                    double v = ((double)get(&x, r, c) - mean) / sqrt(var + 1e-5)
-                        * (double)((const float *)w.t.plane[0])[c];
+                    double g = has & 2 ? 1 : (double)(((const float *)w.t.plane[0])[c]
+                                                     + (has & 4 ? 1.0f : 0.0f));
+                    double v = ((double)get(&x, r, c) - mean) / sqrt(var + 1e-5) * g;
                     if (bias)
                         v += (double)((const float *)b.t.plane[0])[c];
                     float want = narrowed(types[t], (float)v);
@@ -292,11 +302,12 @@ void ref_check_elem(void)
 {
     TAP_RUN(unary_ops);
     TAP_RUN(binary_ops);
-    TAP_RUN(silu_mul_takes_the_gate_first);
+    TAP_RUN(gated_ops_take_the_gate_first);
+    ref_check_number();
     TAP_RUN(scale_rows_narrows_before_it_adds);
     TAP_RUN(softmax_of_far_values);
     TAP_RUN(rmsnorm_rows_and_heads);
     TAP_RUN(rmsnorm_add_keeps_the_sum);
-    TAP_RUN(layernorm_bias_is_optional);
+    TAP_RUN(layernorm_gain_and_bias_are_optional);
     TAP_RUN(rope_turns_pairs);
 }

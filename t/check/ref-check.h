@@ -46,6 +46,7 @@ int run_as(const char *op, const RadParam *p, int n, RadTensor *opd, int n_opd, 
 void run(const char *op, const RadParam *p, int n, RadTensor *opd, int n_opd, int out);
 
 void ref_check_elem(void);
+void ref_check_number(void);
 void ref_check_attn(void);
 
 #endif
