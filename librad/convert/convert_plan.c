@@ -28,6 +28,21 @@ static rad_status add_part(struct rad_convert *c, struct radi_cv_item *it, size_
     return RAD_OK;
 }
 
+/* The same rows of each group: a fused tensor that lies head by head. */
+static rad_status take_groups(struct rad_convert *c, struct radi_cv_item *it, size_t tensor,
+                              const RadNameMap *m, uint64_t row0, uint64_t rows,
+                              struct rad_err *err)
+{
+    if (m->every < m->count || m->first > m->every - m->count || rows % (uint64_t)m->every)
+        return rad_fail(err, RAD_E_FORMAT, "tensor '%s': %llu rows are no groups of %lld with "
+                        "rows %lld to %lld", rad_ckpt_tensor(c->ckpt, tensor)->name,
+                        (unsigned long long)rows, (long long)m->every, (long long)m->first,
+                        (long long)(m->first + m->count));
+    for (uint64_t at = 0; at < rows; at += (uint64_t)m->every)
+        RAD_TRY(add_part(c, it, tensor, row0 + at + (uint64_t)m->first, (uint64_t)m->count, err));
+    return RAD_OK;
+}
+
 /* One name-map entry. *found false: its source is absent. */
 static rad_status take_map(struct rad_convert *c, struct radi_cv_item *it, const RadNameMap *m,
                            bool *found, struct rad_err *err)
@@ -62,6 +77,11 @@ static rad_status take_map(struct rad_convert *c, struct radi_cv_item *it, const
                 return rad_fail(err, RAD_E_FORMAT, "tensor '%s': no rows %lld to %lld of %llu",
                                 x->name, (long long)m->first, (long long)(m->first + m->count),
                                 (unsigned long long)rows);
+            if (m->every) {
+                RAD_TRY(take_groups(c, it, (size_t)t, m, row0, rows, err));
+                *found = true;
+                return RAD_OK;
+            }
             row0 += (uint64_t)m->first;
             rows = (uint64_t)m->count;
         }

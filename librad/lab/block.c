@@ -227,6 +227,7 @@ static rad_status constants(struct bp *p, const struct lab_at *at, const struct 
 }
 
 /* ---- operands:  edge   >edge (written)   ~edge (both)   edge[col : cols]
+ *   edge|edge (the first that something wrote)
  *   #weight   ?#weight (absent with its weight)   %constant   &state (its cache)
  *   @batch field   @state.field   - (absent) */
 static const struct {
@@ -300,6 +301,25 @@ static rad_status arg_edge(struct bp *p, const struct lab_at *at, const char *s,
     return use(p, at, a->cols);
 }
 
+/* "h|x": h where a node before this one wrote it, else x */
+static rad_status arg_read(struct bp *p, const struct lab_at *at, const char *s,
+                           struct lab_barg *a)
+{
+    const char *bar = strchr(s, '|');
+    if (!bar)
+        return arg_edge(p, at, s, a);
+    const char *first = radi_arena_strndup(&p->lab->arena, s, (size_t)(bar - s));
+    struct lab_barg *o = radi_arena_alloc(&p->lab->arena, sizeof(*o));
+    if (!first || !o)
+        return rad_fail(p->err, RAD_E_NOMEM, "out of memory");
+    RAD_TRY(arg_edge(p, at, first, a));
+    if (a->stream)
+        return lab_at_fail(at, p->err, "'%s': want an edge before '|'", s);
+    o->access = a->access;
+    a->other = o;
+    return arg_edge(p, at, bar + 1, o);
+}
+
 static rad_status arg(struct bp *p, const struct lab_at *at, const char *s, struct lab_barg *a)
 {
     struct lab_bweight *w;
@@ -345,7 +365,7 @@ static rad_status arg(struct bp *p, const struct lab_at *at, const char *s, stru
         a->access = RAD_LAB_READ | RAD_LAB_WRITE;
         return arg_edge(p, at, s + 1, a);
     default:
-        return arg_edge(p, at, s, a);
+        return arg_read(p, at, s, a);
     }
 }
 

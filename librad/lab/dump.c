@@ -154,6 +154,8 @@ static void weights(struct radi_str *s, const struct rad_lab_graph *g)
         if (w->map.count)
             radi_str_addf(s, " first=%lld count=%lld", (long long)w->map.first,
                           (long long)w->map.count);
+        if (w->map.every)
+            radi_str_addf(s, " every=%lld", (long long)w->map.every);
         if (w->fallback >= 0)
             radi_str_addf(s, " or #%s", g->weight[w->fallback].name);
         radi_str_addc(s, '\n');

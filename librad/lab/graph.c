@@ -285,6 +285,7 @@ static rad_status name_map(struct inst *in, const struct lab_bweight *bw, const 
         m->src_index[i] = index;
     }
     RAD_TRY(point_int(in, s->first, &m->first));
+    RAD_TRY(point_int(in, s->every, &m->every));
     return point_int(in, s->count, &m->count);
 }
 
@@ -509,6 +510,8 @@ static rad_status operand_edge(struct inst *in, const struct lab_barg *a, struct
     struct gb *b = in->g;
     bool ready;
 
+    if (a->other && !in->written[FIND(in->b->edge, in->b->n_edges, a->name)])
+        a = a->other;
     if (a->stream) {
         int s = FIND(b->c->stream, b->c->n_streams, a->name);
         RADI_BUG_IF(s < 0);

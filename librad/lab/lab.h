@@ -163,6 +163,7 @@ struct lab_barg {
     uint8_t kind, access, batch;     /* as in the graph */
     bool maybe;                      /* absent when its weight is */
     bool stream;
+    const struct lab_barg *other;    /* edge: stands in while nothing has written it */
     const char *name;                /* edge, weight, constant or state */
     struct lab_ex *col0, *cols;
 };
@@ -279,7 +280,7 @@ struct lab_source {                  /* one alternative of a tensor binding */
     const char *src[8];
     int n_src, dim;
     bool optional;                   /* a checkpoint may lack it: the fallback stands in */
-    struct lab_ex *first, *count;
+    struct lab_ex *first, *count, *every;
     struct lab_ex *index;
 };
 struct lab_binding {

@@ -227,6 +227,7 @@ static rad_status link_bindings(struct rad_lab *lab, struct lp *p, struct rad_er
             RAD_TRY(names(p, &at, b->source[k].when, err));
             RAD_TRY(names(p, &at, b->source[k].first, err));
             RAD_TRY(names(p, &at, b->source[k].count, err));
+            RAD_TRY(names(p, &at, b->source[k].every, err));
             RAD_TRY(names(p, &at, b->source[k].index, err));
         }
         if (b->source[b->n_sources - 1].when)

@@ -281,9 +281,8 @@ static rad_status source(struct mp *p, const struct lab_at *at, const struct cJS
         s->mode = RAD_MAP_COPY;
         return source_names(p, at, j, s);
     }
-    RAD_TRY(lab_want_object(at, j,
-                            "when copy concat dim transpose rows cols first count index optional",
-                            p->err));
+    RAD_TRY(lab_want_object(at, j, "when copy concat dim transpose rows cols first count every "
+                            "index optional", p->err));
     for (size_t i = 0; i < RADI_COUNT(how); i++) {
         const cJSON *c = radi_json_get(j, how[i].word);
         if (c && from)
@@ -307,6 +306,9 @@ static rad_status source(struct mp *p, const struct lab_at *at, const struct cJS
     bool part = s->mode == RAD_MAP_ROWS || s->mode == RAD_MAP_COLS;
     RAD_TRY(lab_want_expr_key(p->lab, at, j, "first", part, &s->first, p->err));
     RAD_TRY(lab_want_expr_key(p->lab, at, j, "count", part, &s->count, p->err));
+    RAD_TRY(lab_want_expr_key(p->lab, at, j, "every", false, &s->every, p->err));
+    if (s->every && s->mode != RAD_MAP_ROWS)
+        return lab_at_fail(at, p->err, "'every' without 'rows'");
     RAD_TRY(lab_want_expr_key(p->lab, at, j, "index", false, &s->index, p->err));
     RAD_TRY(lab_want_num(at, j, "dim", 0, &dim, p->err));
     s->dim = dim >= 0 && dim < RAD_MAX_RANK ? (int)dim : 0;

@@ -102,6 +102,26 @@ static rad_status scale_yarn(const struct call *c, float *f, int n, double dim, 
     return RAD_OK;
 }
 
+/* One divisor a frequency. */
+static rad_status scale_each(const struct call *c, float *f, int n)
+{
+    for (int i = 0; i < c->n; i++) {
+        const struct lab_val *v = &c->arg[i].v;
+        if (strcmp(c->arg[i].name, "divisors"))
+            continue;
+        if (v->t != LAB_LIST || v->l.n != (size_t)n)
+            return rad_fail(c->err, RAD_E_FORMAT, "want %d divisors, one a frequency", n);
+        for (int k = 0; k < n; k++) {
+            double d;
+            if (!lab_val_num(&v->l.v[k], &d) || !(d > 0))
+                return rad_fail(c->err, RAD_E_FORMAT, "divisor %d is no number above 0", k);
+            f[k] = 1.0f / ((float)d * (1.0f / f[k]));
+        }
+        return RAD_OK;
+    }
+    return rad_fail(c->err, RAD_E_FORMAT, "argument 'divisors' is missing");
+}
+
 /* inv_freq[i] = theta^(-2i/dim), scaled */
 static rad_status rope_inv_freq(const struct call *c, struct rad_lab_const *out)
 {
@@ -132,11 +152,18 @@ static rad_status rope_inv_freq(const struct call *c, struct rad_lab_const *out)
         st = scale_banded(c, f, n);
     else if (!strcmp(kind, "yarn"))
         st = scale_yarn(c, f, n, dim, theta);
+    else if (!strcmp(kind, "each"))
+        st = scale_each(c, f, n);
     else if (strcmp(kind, "default"))
         st = rad_fail(c->err, RAD_E_UNSUPPORTED, "scaling '%s' of rotary positions", kind);
-    for (int i = 0; !st && i < n; i++)
+    double reverse;
+    RAD_TRY(num(c, "reverse", &reverse));
+    for (int i = 0; !st && i < n; i++) {
+        if (reverse != 0)
+            f[i] = -f[i];
         if (!isfinite(f[i]))
             st = rad_fail(c->err, RAD_E_FORMAT, "rotary frequency %d is not finite", i);
+    }
     *out = (struct rad_lab_const){ .rank = 1, .shape = { n }, .data = f };
     return st;
 }
@@ -147,7 +174,8 @@ static const struct {
     const char *args;
 } table[] = {
     { "rope_inv_freq", rope_inv_freq,
-      " kind dim theta factor low_freq high_freq orig_ctx beta_fast beta_slow truncate " },
+      " kind dim theta factor low_freq high_freq orig_ctx beta_fast beta_slow truncate "
+      "divisors reverse " },
 };
 
 static int find(const char *fn)

@@ -125,6 +125,7 @@ typedef struct RadNameMap {
     int32_t concat_dim;
     int64_t src_index[8];           /* index into dim 0 of a stacked source; -1 = whole */
     int64_t first, count;           /* ROWS, COLS */
+    int64_t every;                  /* ROWS: again in each group of so many rows; 0: once */
 } RadNameMap;
 int rad_decl_name_map(RadBuilder *b, const RadNameMap *m);
 
