@@ -108,7 +108,11 @@ EOF
   "quants": [""],
   "circuit": "decoder",
   "include": ["hf_decoder", "hf_rope"],
-  "keys": { "head_dim": { "type": "dim", "optional": true } },
+  "keys": {
+    "head_dim": { "type": "dim", "optional": true },
+    "max_position_embeddings": { "type": "dim" },
+    "num_key_value_heads": { "type": "dim", "optional": true }
+  },
   "refused": { "residual_dropout": "no block has it" },
   "point": { "q_bias": true, "k_bias": true, "v_bias": true }
 }

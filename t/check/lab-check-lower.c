@@ -213,8 +213,8 @@ void lowering_refuses(void)
 /* forms: the fused op where it resolves, else its chain */
 void lowering_forms(void)
 {
-    static const char from[] = "{ \"op\": \"silu_mul\", \"when\": \"ffn_act == 'silu'\", "
-                               "\"args\": [\"gate_up\", \">act\"],\n"
+    static const char from[] = "{ \"op\": \"silu_mul\", \"when\": "
+                               "\"ffn_gated and ffn_act == 'silu'\", \"args\": [\"gate_up\", \">act\"],\n"
                                "      \"params\": { \"n\": \"n_ff\", \"dtype\": \"'$act'\" } }";
     static const char to[] =
         "{ \"forms\": [[{ \"op\": \"fused\", \"when\": \"ffn_act == 'silu'\", \"args\": [\"gate_up\", "
