@@ -8,7 +8,7 @@ setup_file() {
     fixtures=${RAD_FIXTURES:-$BATS_TEST_DIRNAME/../../shared}
     if [ -f "$fixtures/golden/unpack.sh" ]; then
         sh "$fixtures/golden/unpack.sh" "$BATS_FILE_TMPDIR" \
-            llama llama-bias llama-rope3 llama-tied llama-yarn mistral qwen2 qwen3 gpt2 falcon
+            $(sed -n 's/^@test .* { golden \(.*\); }$/\1/p' "$BATS_TEST_FILENAME") gpt2 deepseek_v4
     fi
 }
 
@@ -96,7 +96,7 @@ EOF
 
 @test "golden: what no map serves is refused with its name" {
     need_fixtures golden/unpack.sh
-    for m in gpt2 falcon; do
+    for m in gpt2 deepseek_v4; do
         run_fail 3 rad-convert "$BATS_FILE_TMPDIR/$m" -o m.rad
         has "$stderr" "$m"
         [ ! -e m.rad ]
