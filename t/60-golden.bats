@@ -29,6 +29,7 @@ golden() {
 @test "golden: mistral" { golden mistral; }
 @test "golden: qwen2" { golden qwen2; }
 @test "golden: qwen3" { golden qwen3; }
+@test "golden: starcoder2" { golden starcoder2; }
 
 # edit DIR SED [TENSOR FROM]: a copy, ./edited: its config edited, then a tensor
 # added under a name from another, or taken away.
