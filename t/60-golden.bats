@@ -30,6 +30,7 @@ golden() {
 @test "golden: qwen2" { golden qwen2; }
 @test "golden: qwen3" { golden qwen3; }
 @test "golden: starcoder2" { golden starcoder2; }
+@test "golden: olmo" { golden olmo; }
 
 # edit DIR SED [TENSOR FROM]: a copy, ./edited: its config edited, then a tensor
 # added under a name from another, or taken away.
