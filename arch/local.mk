@@ -4,6 +4,7 @@ dist_map_DATA += \
 	arch/maps/llama.json arch/maps/mistral.json arch/maps/qwen2.json arch/maps/qwen3.json \
 	arch/maps/starcoder2.json \
 	arch/maps/olmo.json \
+	arch/maps/olmo2.json \
 	arch/maps/gguf_decoder.json \
 	arch/maps/gguf_llama.json arch/maps/gguf_qwen2.json arch/maps/gguf_qwen3.json
 dist_circuit_DATA += arch/circuits/decoder.json

@@ -31,6 +31,7 @@ golden() {
 @test "golden: qwen3" { golden qwen3; }
 @test "golden: starcoder2" { golden starcoder2; }
 @test "golden: olmo" { golden olmo; }
+@test "golden: olmo2" { golden olmo2; }
 
 # edit DIR SED [TENSOR FROM]: a copy, ./edited: its config edited, then a tensor
 # added under a name from another, or taken away.
