@@ -32,6 +32,7 @@ golden() {
 @test "golden: starcoder2" { golden starcoder2; }
 @test "golden: olmo" { golden olmo; }
 @test "golden: olmo2" { golden olmo2; }
+@test "golden: olmo3" { golden olmo3; }
 
 # edit DIR SED [TENSOR FROM]: a copy, ./edited: its config edited, then a tensor
 # added under a name from another, or taken away.
