@@ -33,6 +33,7 @@ golden() {
 @test "golden: olmo" { golden olmo; }
 @test "golden: olmo2" { golden olmo2; }
 @test "golden: olmo3" { golden olmo3; }
+@test "golden: gemma" { golden gemma; }
 
 # edit DIR SED [TENSOR FROM]: a copy, ./edited: its config edited, then a tensor
 # added under a name from another, or taken away.
