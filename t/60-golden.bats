@@ -34,6 +34,7 @@ golden() {
 @test "golden: olmo2" { golden olmo2; }
 @test "golden: olmo3" { golden olmo3; }
 @test "golden: gemma" { golden gemma; }
+@test "golden: gemma2" { golden gemma2; }
 
 # edit DIR SED [TENSOR FROM]: a copy, ./edited: its config edited, then a tensor
 # added under a name from another, or taken away.
