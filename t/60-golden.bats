@@ -35,6 +35,7 @@ golden() {
 @test "golden: olmo3" { golden olmo3; }
 @test "golden: gemma" { golden gemma; }
 @test "golden: gemma2" { golden gemma2; }
+@test "golden: gemma3_text" { golden gemma3_text; }
 
 # edit DIR SED [TENSOR FROM]: a copy, ./edited: its config edited, then a tensor
 # added under a name from another, or taken away.
