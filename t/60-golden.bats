@@ -37,6 +37,7 @@ golden() {
 @test "golden: gemma2" { golden gemma2; }
 @test "golden: gemma3_text" { golden gemma3_text; }
 @test "golden: granite" { golden granite; }
+@test "golden: granite_swa" { golden granite_swa; }
 
 # edit DIR SED [TENSOR FROM]: a copy, ./edited: its config edited, then a tensor
 # added under a name from another, or taken away.
