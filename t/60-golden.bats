@@ -38,6 +38,7 @@ golden() {
 @test "golden: gemma3_text" { golden gemma3_text; }
 @test "golden: granite" { golden granite; }
 @test "golden: granite_swa" { golden granite_swa; }
+@test "golden: cohere" { golden cohere; }
 
 # edit DIR SED [TENSOR FROM]: a copy, ./edited: its config edited, then a tensor
 # added under a name from another, or taken away.
