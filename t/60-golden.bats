@@ -39,6 +39,7 @@ golden() {
 @test "golden: granite" { golden granite; }
 @test "golden: granite_swa" { golden granite_swa; }
 @test "golden: cohere" { golden cohere; }
+@test "golden: cohere2" { golden cohere2; }
 
 # edit DIR SED [TENSOR FROM]: a copy, ./edited: its config edited, then a tensor
 # added under a name from another, or taken away.
