@@ -40,6 +40,7 @@ golden() {
 @test "golden: granite_swa" { golden granite_swa; }
 @test "golden: cohere" { golden cohere; }
 @test "golden: cohere2" { golden cohere2; }
+@test "golden: glm" { golden glm; }
 
 # edit DIR SED [TENSOR FROM]: a copy, ./edited: its config edited, then a tensor
 # added under a name from another, or taken away.
