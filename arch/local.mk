@@ -17,6 +17,7 @@ dist_map_DATA += \
 	arch/maps/cohere2.json \
 	arch/maps/hf_partial.json \
 	arch/maps/glm.json \
+	arch/maps/glm4.json \
 	arch/maps/gguf_decoder.json \
 	arch/maps/gguf_llama.json arch/maps/gguf_qwen2.json arch/maps/gguf_qwen3.json
 dist_circuit_DATA += arch/circuits/decoder.json
