@@ -18,6 +18,7 @@ dist_map_DATA += \
 	arch/maps/hf_partial.json \
 	arch/maps/glm.json \
 	arch/maps/glm4.json \
+	arch/maps/phi.json \
 	arch/maps/gguf_decoder.json \
 	arch/maps/gguf_llama.json arch/maps/gguf_qwen2.json arch/maps/gguf_qwen3.json
 dist_circuit_DATA += arch/circuits/decoder.json

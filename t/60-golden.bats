@@ -42,6 +42,7 @@ golden() {
 @test "golden: cohere2" { golden cohere2; }
 @test "golden: glm" { golden glm; }
 @test "golden: glm4" { golden glm4; }
+@test "golden: phi" { golden phi; }
 
 # edit DIR SED [TENSOR FROM]: a copy, ./edited: its config edited, then a tensor
 # added under a name from another, or taken away.
