@@ -43,6 +43,8 @@ golden() {
 @test "golden: glm" { golden glm; }
 @test "golden: glm4" { golden glm4; }
 @test "golden: phi" { golden phi; }
+@test "golden: phi3" { golden phi3; }
+@test "golden: phi3-longrope" { golden phi3-longrope; }
 
 # edit DIR SED [TENSOR FROM]: a copy, ./edited: its config edited, then a tensor
 # added under a name from another, or taken away.
