@@ -46,6 +46,7 @@ golden() {
 @test "golden: phi3" { golden phi3; }
 @test "golden: phi3-longrope" { golden phi3-longrope; }
 @test "golden: stablelm" { golden stablelm; }
+@test "golden: helium" { golden helium; }
 
 # edit DIR SED [TENSOR FROM]: a copy, ./edited: its config edited, then a tensor
 # added under a name from another, or taken away.
