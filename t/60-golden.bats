@@ -47,6 +47,7 @@ golden() {
 @test "golden: phi3-longrope" { golden phi3-longrope; }
 @test "golden: stablelm" { golden stablelm; }
 @test "golden: helium" { golden helium; }
+@test "golden: nemotron" { golden nemotron; }
 
 # edit DIR SED [TENSOR FROM]: a copy, ./edited: its config edited, then a tensor
 # added under a name from another, or taken away.
