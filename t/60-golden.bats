@@ -48,6 +48,7 @@ golden() {
 @test "golden: stablelm" { golden stablelm; }
 @test "golden: helium" { golden helium; }
 @test "golden: nemotron" { golden nemotron; }
+@test "golden: exaone4" { golden exaone4; }
 
 # edit DIR SED [TENSOR FROM]: a copy, ./edited: its config edited, then a tensor
 # added under a name from another, or taken away.
