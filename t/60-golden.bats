@@ -49,6 +49,7 @@ golden() {
 @test "golden: helium" { golden helium; }
 @test "golden: nemotron" { golden nemotron; }
 @test "golden: exaone4" { golden exaone4; }
+@test "golden: apertus" { golden apertus; }
 
 # edit DIR SED [TENSOR FROM]: a copy, ./edited: its config edited, then a tensor
 # added under a name from another, or taken away.
