@@ -50,6 +50,7 @@ golden() {
 @test "golden: nemotron" { golden nemotron; }
 @test "golden: exaone4" { golden exaone4; }
 @test "golden: apertus" { golden apertus; }
+@test "golden: hunyuan_v1_dense" { golden hunyuan_v1_dense; }
 
 # edit DIR SED [TENSOR FROM]: a copy, ./edited: its config edited, then a tensor
 # added under a name from another, or taken away.
