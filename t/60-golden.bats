@@ -54,6 +54,7 @@ golden() {
 @test "golden: ernie4_5" { golden ernie4_5; }
 @test "golden: ministral3" { golden ministral3; }
 @test "golden: falcon" { golden falcon; }
+@test "golden: bitnet" { golden bitnet; }
 
 # edit DIR SED [TENSOR FROM]: a copy, ./edited: its config edited, then a tensor
 # added under a name from another, or taken away.
