@@ -55,6 +55,7 @@ golden() {
 @test "golden: ministral3" { golden ministral3; }
 @test "golden: falcon" { golden falcon; }
 @test "golden: bitnet" { golden bitnet; }
+@test "golden: nanochat" { golden nanochat; }
 
 # edit DIR SED [TENSOR FROM]: a copy, ./edited: its config edited, then a tensor
 # added under a name from another, or taken away.
