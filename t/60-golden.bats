@@ -56,6 +56,7 @@ golden() {
 @test "golden: falcon" { golden falcon; }
 @test "golden: bitnet" { golden bitnet; }
 @test "golden: nanochat" { golden nanochat; }
+@test "golden: seed_oss" { golden seed_oss; }
 
 # edit DIR SED [TENSOR FROM]: a copy, ./edited: its config edited, then a tensor
 # added under a name from another, or taken away.
