@@ -57,6 +57,7 @@ golden() {
 @test "golden: bitnet" { golden bitnet; }
 @test "golden: nanochat" { golden nanochat; }
 @test "golden: seed_oss" { golden seed_oss; }
+@test "golden: arcee" { golden arcee; }
 
 # edit DIR SED [TENSOR FROM]: a copy, ./edited: its config edited, then a tensor
 # added under a name from another, or taken away.
