@@ -58,6 +58,7 @@ golden() {
 @test "golden: nanochat" { golden nanochat; }
 @test "golden: seed_oss" { golden seed_oss; }
 @test "golden: arcee" { golden arcee; }
+@test "golden: smollm3" { golden smollm3; }
 
 # edit DIR SED [TENSOR FROM]: a copy, ./edited: its config edited, then a tensor
 # added under a name from another, or taken away.
