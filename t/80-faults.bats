@@ -19,7 +19,7 @@ setup() {
     [ -x "$CHECK" ] || skip "fault-check is not built"
     run_ok "$CHECK" "$GOLDEN/llama"
     lacks "$output" "not ok"
-    has "$output" "ok 5 - engine"
+    has "$output" "ok 6 - engine"
 }
 
 # peak_kib COMMAND...: largest resident size.

@@ -57,7 +57,7 @@ static uint8_t *array(const struct sink *k, size_t at, size_t n, size_t item)
     size_t bytes = 0;
     if (!radi_mul_size(n, item, &bytes))
         k->out->failed = true;
-    while ((k->out->len - k->base) % 8)
+    while (!k->out->failed && (k->out->len - k->base) % 8)
         radi_str_addc(k->out, 0);
     size_t off = k->out->len - k->base;
     while (!k->out->failed && bytes) {

@@ -36,6 +36,7 @@ static bool all;
 static const char *checkpoint;
 static char dir[] = "/tmp/fault-check.XXXXXX", target[64];
 static struct rad_model *model;
+static struct rad_tokenizer *tokenizer;
 static char *json;
 static size_t json_len;
 
@@ -58,6 +59,25 @@ static rad_status try_tokenizer(struct rad_err *err)
     rad_status st = rad_tokenizer_from_json(&f, &t, err);
     CHECK((st == RAD_OK) == (t != NULL));
     rad_tokenizer_free(t);
+    return st;
+}
+
+static rad_status intern(void *user, const char *s, size_t n, uint64_t *off, struct rad_err *err)
+{
+    (void)user, (void)s, (void)err;
+    *off = n;
+    return RAD_OK;
+}
+
+/* What a conversion takes of it. */
+static rad_status try_vocab(struct rad_err *err)
+{
+    struct rad_tok_text vocab = { 0 }, cert = { 0 };
+    rad_status st = rad_tokenizer_write_vocab(tokenizer, intern, NULL, &vocab, err);
+    if (!st)
+        st = rad_tokenizer_certificate_make(tokenizer, &cert, err);
+    rad_tok_text_release(&vocab);
+    rad_tok_text_release(&cert);
     return st;
 }
 
@@ -205,6 +225,11 @@ int main(int argc, char **argv)
     snprintf(target, sizeof target, "%s/m.rad", dir);
     each("lab", try_lab);
     each("tokenizer", try_tokenizer);
+    if (rad_tokenizer_open(path, &tokenizer, &err)) {
+        fprintf(stderr, "fault-check: %s\n", err.text);
+        return 3;
+    }
+    each("vocab", try_vocab);
     each("convert", try_convert);
     if (try_convert(&err) || rad_model_open(target, &model, &err)) {
         fprintf(stderr, "fault-check: %s\n", err.text);
@@ -213,6 +238,7 @@ int main(int argc, char **argv)
     each("plan", try_plan);
     each("engine", try_engine);
     rad_model_unref(model);
+    rad_tokenizer_free(tokenizer);
     unlink(target);
     rmdir(dir);
     free(json);
