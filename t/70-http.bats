@@ -22,6 +22,7 @@ teardown() {
 
 # serve OPTION...: starts a server on a free port; sets $pid and $U.
 serve() {
+    : >log
     radiance -m "$M" --port 0 --served-model-name tiny "$@" 2>log 3>&- & pid=$!
     for _ in $(seq 300); do
         U=$(sed -n "s/^radiance: 'tiny' at //p" log)
@@ -162,6 +163,7 @@ n_fds() { ls "/proc/$pid/fd" | wc -l; }
     # No tokens are no tokens.
     [ "$(post $P '{"prompt":"abc","max_tokens":0}')" = 200 ]
     [ "$(jq -c '[.choices[0].text,.choices[0].finish_reason,.usage.completion_tokens]' body)" = '["","length",0]' ]
+    curl -sS "$U/metrics" | grep -q '^vllm:e2e_request_latency_seconds_count{.*} 1$'
     [ "$(post $P '{"prompt":"abc","max_tokens":2,"temperature":1e-40}')" = 200 ]
     [ "$(post $P '{"prompt":"abc","max_tokens":2,"echo":true,"logprobs":1}')" = 400 ]
     [ "$(jq -r .error.param body)" = logprobs ]

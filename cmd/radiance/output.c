@@ -176,10 +176,12 @@ static void stream_end(struct request *r)
 static void observe(struct choice *c)
 {
     struct metrics *m = &c->r->s->metrics;
+    /* An answer without a visible token took its time all the same. */
+    if (c->finish == RAD_FINISH_STOP || c->finish == RAD_FINISH_LENGTH)
+        metrics_observe(m, HIST_E2E, (double)(cmd_now_ns() - c->r->start_ns) * 1e-9);
     if (!c->first_ns)
         return;
     metrics_observe(m, HIST_TTFT, (double)(c->first_ns - c->r->start_ns) * 1e-9);
-    metrics_observe(m, HIST_E2E, (double)(c->last_ns - c->r->start_ns) * 1e-9);
     if (c->n_output > 1)
         metrics_observe(m, HIST_PER_TOKEN,
                         (double)(c->last_ns - c->first_ns) * 1e-9 / (double)(c->n_output - 1));

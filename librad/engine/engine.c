@@ -17,6 +17,17 @@ void rad_sampling_default(struct rad_sampling *s)
                                 .repeat_last_n = 64 };
 }
 
+/* All that the step in flight serves was cancelled: a long prompt of a client
+ * that went away does not keep its pages to the end of the step. */
+static bool unwanted(void *user)
+{
+    const struct rad_engine *e = user;
+    for (int64_t i = 0; i < e->n_planned; i++)
+        if (!atomic_load(&e->planned[i].r->cancel))
+            return false;
+    return true;
+}
+
 static void *run(void *arg)
 {
     struct rad_engine *e = arg;
@@ -44,6 +55,8 @@ static void *run(void *arg)
         rad_status st = radi_rt_submit(e->rt, &err);
         if (!st)
             st = radi_rt_wait(e->rt, &logits, &err);
+        if (st == RAD_E_CANCELLED)
+            continue;                          /* the next plan ends them */
         if (st)
             rad_log(RAD_LOG_ERROR, "engine", "step failed: %s", err.text);
         uint64_t dt = radi_now_ns() - t0;
@@ -83,6 +96,7 @@ rad_status rad_engine_open(struct rad_model *m, const struct rad_engine_opts *o,
     if (!st)
         st = radi_rt_open(e->plan, m, e->pool, &e->rt, err);
     if (!st) {
+        radi_rt_unwanted(e->rt, unwanted, e);
         const RadModelMeta *meta = rad_model_build_meta(m);
         e->max_ctx = d.max_ctx > 0 ? d.max_ctx : meta->n_ctx_train;
         e->max_tok = d.max_tok;

@@ -187,6 +187,8 @@ int rad_issue(RadCtx *c, rad_op op, const RadOperand *opd, int n_opd, int64_t n)
     const struct rad_plan *p = rt->plan;
     if (c->err.code)
         return c->err.code;
+    if (rt->unwanted && rt->unwanted(rt->unwanted_user))
+        return radi_ctx_fail(c, RAD_E_CANCELLED, "nobody wants the step any more");
     if (op < 0 || (size_t)op >= p->n_ops)
         return radi_ctx_fail(c, RAD_E_ARG, "op handle %d was not given out", op);
     const struct radi_op *q = &p->op[op];

@@ -255,6 +255,12 @@ static rad_status device_error(const struct radi_rt *rt, const char *what, rad_s
                          rad_strstatus(st)) : RAD_OK;
 }
 
+void radi_rt_unwanted(struct radi_rt *rt, bool (*fn)(void *user), void *user)
+{
+    rt->unwanted = fn;
+    rt->unwanted_user = user;
+}
+
 rad_status radi_rt_submit(struct radi_rt *rt, struct rad_err *err)
 {
     const struct radi_device_ops *ops = rt->dev->ops;

@@ -19,6 +19,8 @@ struct RadCtx {
 };
 
 struct radi_rt {
+    bool (*unwanted)(void *user);
+    void *unwanted_user;
     struct rad_plan *plan;
     struct rad_model *model;
     struct radi_pool *pool;

@@ -56,6 +56,9 @@ int64_t radi_rt_vocab(const struct radi_rt *rt);      /* columns of the logits *
 int64_t radi_rt_max_out(const struct radi_rt *rt);
 
 struct radi_step *radi_rt_step(struct radi_rt *rt);   /* the step to fill */
+/* Asked before each op of a step, on the submitting thread: true drops the
+ * rest, and submit returns RAD_E_CANCELLED. Nobody wants the step any more. */
+void radi_rt_unwanted(struct radi_rt *rt, bool (*fn)(void *user), void *user);
 /* Derives phase, maxima and the rest; uploads; issues; copies logits back.
  * Allocates nothing. */
 rad_status radi_rt_submit(struct radi_rt *rt, struct rad_err *err) RAD_MUSTCHECK;
