@@ -8,7 +8,7 @@ setup_file() {
     fixtures=${RAD_FIXTURES:-$BATS_TEST_DIRNAME/../../shared}
     if [ -f "$fixtures/golden/unpack.sh" ]; then
         sh "$fixtures/golden/unpack.sh" "$BATS_FILE_TMPDIR" \
-            $(sed -n 's/^@test .* { golden \(.*\); }$/\1/p' "$BATS_TEST_FILENAME") gpt2 deepseek_v4
+            $(sed -n 's/^@test .* { golden \(.*\); }$/\1/p' "$BATS_TEST_FILENAME") deepseek_v4 hy_v4
     fi
 }
 
@@ -126,7 +126,7 @@ EOF
 
 @test "golden: what no map serves is refused with its name" {
     need_fixtures golden/unpack.sh
-    for m in gpt2 deepseek_v4; do
+    for m in deepseek_v4 hy_v4; do
         run_fail 3 rad-convert "$BATS_FILE_TMPDIR/$m" -o m.rad
         has "$stderr" "$m"
         [ ! -e m.rad ]
@@ -136,7 +136,7 @@ EOF
 @test "golden-report: a row each, then the count" {
     need_fixtures golden/unpack.sh
     run_ok env RAD_BUILDDIR="$BUILD" "$SRC/scripts/golden-report" "$BATS_FILE_TMPDIR/qwen3" \
-        "$BATS_FILE_TMPDIR/gpt2"
+        "$BATS_FILE_TMPDIR/deepseek_v4"
     [ "${#lines[@]}" -eq 3 ]
     has "${lines[0]}" "PASS"
     has "${lines[1]}" "REFUSED: "

@@ -15,7 +15,7 @@ struct cJSON;
 /* Rows of one checkpoint tensor that make up rows of a weight. */
 struct radi_cv_part {
     size_t tensor;
-    uint64_t row0, rows;             /* in the tensor's matrix */
+    uint64_t row0, rows;             /* in the tensor's matrix; by_column: its columns */
 };
 
 struct radi_cv_item {
@@ -23,6 +23,7 @@ struct radi_cv_item {
     const RadWeightDecl *decl;
     struct radi_cv_part *part;
     size_t n_part;
+    bool by_column;                  /* parts are columns: of a vector, or turned into rows */
     uint64_t rows, cols;
     RadEncoding enc;
     const RadQuantizer *quant;       /* NULL: the checkpoint's own values */

@@ -77,6 +77,36 @@ static rad_status f32_stretch(struct work *w, const struct radi_cv_part *part, u
                              to->x + (dst0 - to->r0) * w->it->cols, err);
 }
 
+/* All of a weight made of columns, as f32 or in its own plain type. */
+static rad_status columns(struct work *w, void *out, bool f32, struct rad_err *err)
+{
+    const struct radi_cv_item *it = w->it;
+    size_t esz = f32 ? sizeof(float) : (size_t)rad_dtype_bits(it->enc.plane[0].dtype) / 8;
+    uint8_t *dst = out;
+
+    for (size_t i = 0; i < it->n_part; i++) {
+        const struct radi_cv_part *p = &it->part[i];
+        const struct rad_ckpt_tensor *x = rad_ckpt_tensor(w->c->ckpt, p->tensor);
+        size_t bytes;
+        if (!radi_mul_size((size_t)x->rows, (size_t)x->cols, &bytes) ||
+            !radi_mul_size(bytes, esz, &bytes))
+            return rad_fail(err, RAD_E_FORMAT, "tensor '%s': its size overflows", x->name);
+        uint8_t *src = radi_aligned(64, bytes ? bytes : 1);
+        void *plane[RAD_MAX_PLANES] = { src };
+        if (!src)
+            return rad_fail(err, RAD_E_NOMEM, "tensor '%s': out of memory", x->name);
+        rad_status st = f32 ? rad_ckpt_read_f32(w->c->ckpt, p->tensor, 0, x->rows,
+                                                (float *)(void *)src, err)
+                            : rad_ckpt_read_planes(w->c->ckpt, p->tensor, 0, x->rows, plane, err);
+        for (uint64_t c = p->row0; !st && c < p->row0 + p->rows; c++)
+            for (uint64_t r = 0; r < x->rows; r++, dst += esz)
+                memcpy(dst, src + (r * x->cols + c) * esz, esz);
+        radi_free(src);
+        RAD_TRY(st);
+    }
+    return RAD_OK;
+}
+
 static rad_status quantise_block(struct work *w, uint64_t b, uint64_t r0, uint64_t n,
                                  struct rad_err *err)
 {
@@ -90,7 +120,8 @@ static rad_status quantise_block(struct work *w, uint64_t b, uint64_t r0, uint64
     if (!to.x || (w->measure && !y))
         st = rad_fail(err, RAD_E_NOMEM, "weight '%s': out of memory", it->name);
     if (!st)
-        st = stretches(w, r0, n, f32_stretch, &to, err);
+        st = it->by_column ? columns(w, to.x, true, err)
+                           : stretches(w, r0, n, f32_stretch, &to, err);
     if (!st && w->measure)
         memcpy(y, to.x, count * sizeof(float));
     void *dst[RAD_MAX_PLANES];
@@ -132,6 +163,7 @@ static void run_part(void *arg, int part, int parts)
         struct rad_err err = { 0 };
         uint64_t r0 = b * w->step, n = RADI_MIN(w->step, w->it->rows - r0);
         rad_status st = w->it->quant ? quantise_block(w, b, r0, n, &err)
+                      : w->it->by_column ? columns(w, w->plane[0], false, &err)
                                      : stretches(w, r0, n, copy_stretch, NULL, &err);
         if (!st)
             continue;
@@ -149,6 +181,8 @@ static uint64_t block_rows(const struct work *w)
 {
     const struct radi_cv_item *it = w->it;
     uint64_t unit = 1, whole = it->rows;
+    if (it->by_column)
+        return whole;
     if (it->quant) {
         int64_t rb = it->quant->row_block
             ? it->quant->row_block((const RadQuantArg *)it->rule->option,

@@ -48,7 +48,8 @@ static rad_status take_map(struct rad_convert *c, struct radi_cv_item *it, const
                            bool *found, struct rad_err *err)
 {
     *found = false;
-    if (m->mode != RAD_MAP_COPY && m->mode != RAD_MAP_CONCAT && m->mode != RAD_MAP_ROWS)
+    if (m->mode != RAD_MAP_COPY && m->mode != RAD_MAP_CONCAT && m->mode != RAD_MAP_ROWS &&
+        m->mode != RAD_MAP_TRANSPOSE)
         return rad_fail(err, RAD_E_UNSUPPORTED, "weight '%s': name map mode %d is not served",
                         it->name, m->mode);
     if (m->mode == RAD_MAP_CONCAT && m->concat_dim != 0)
@@ -71,7 +72,15 @@ static rad_status take_map(struct rad_convert *c, struct radi_cv_item *it, const
             rows = x->rows / (uint64_t)x->shape[0];
             row0 = rows * (uint64_t)m->src_index[i];
         }
-        if (m->mode == RAD_MAP_ROWS) {
+        it->by_column = m->mode == RAD_MAP_TRANSPOSE || (m->mode == RAD_MAP_ROWS && x->rank == 1);
+        if (it->by_column) {
+            if (m->src_index[i] >= 0)
+                return rad_fail(err, RAD_E_UNSUPPORTED, "tensor '%s': columns of one entry are "
+                                "not served", x->name);
+            row0 = 0;
+            rows = x->cols;
+        }
+        if (m->mode == RAD_MAP_ROWS || (it->by_column && m->count)) {
             if (m->first < 0 || m->count <= 0 ||
                 !radi_span_ok((uint64_t)m->first, (uint64_t)m->count, rows))
                 return rad_fail(err, RAD_E_FORMAT, "tensor '%s': no rows %lld to %lld of %llu",
@@ -122,15 +131,17 @@ static rad_status check_shape(const struct rad_convert *c, struct radi_cv_item *
 {
     uint64_t rows = 0;
     const struct rad_ckpt_tensor *x = NULL;
+    /* the columns of a vector are the columns of a weight of one row */
+    bool vector = it->by_column && it->decl->rank == 1;
     for (size_t i = 0; i < it->n_part; i++) {
         x = rad_ckpt_tensor(c->ckpt, it->part[i].tensor);
         rows += it->part[i].rows;
-        if (x->cols != it->cols) {
+        if ((it->by_column ? x->rows : x->cols) != (vector ? 1 : it->cols)) {
             rows = 0;
             break;
         }
     }
-    if (rows == it->rows && x)
+    if (rows == (vector ? it->cols : it->rows) && x)
         return RAD_OK;
     char found[96], want[96];
     x = rad_ckpt_tensor(c->ckpt, it->part[0].tensor);
@@ -156,6 +167,12 @@ static rad_status own_encoding(const struct rad_convert *c, struct radi_cv_item 
                             "tensor '%s': type %s cannot be joined with '%s' of type %s; "
                             "give '%s' a recipe rule", x->name, x->type, first->name,
                             first->type, it->name);
+        if (it->by_column) {
+            if (!rad_encoding_is_plain(x->enc, 0) || rad_dtype_bits(x->enc->plane[0].dtype) % 8)
+                return rad_fail(err, RAD_E_UNSUPPORTED, "tensor '%s': columns of type %s cannot "
+                                "be taken; give '%s' a recipe rule", x->name, x->type, it->name);
+            continue;
+        }
         uint64_t step = x->row_step ? x->row_step : 1;
         bool last = i + 1 == it->n_part;
         if (it->part[i].row0 % step || (!last && it->part[i].rows % step))

@@ -300,7 +300,7 @@ static rad_status source(struct mp *p, const struct lab_at *at, const struct cJS
         s->mode = -1;
     else
         RAD_TRY(source_names(p, &in, from, s));
-    if (s->n_src > 1 && s->mode != RAD_MAP_COPY && s->mode != RAD_MAP_CONCAT)
+    if (s->n_src > 1 && s->mode == RAD_MAP_COLS)
         return lab_at_fail(&in, p->err, "want one name");
     RAD_TRY(lab_want_expr_key(p->lab, at, j, "when", false, &s->when, p->err));
     bool part = s->mode == RAD_MAP_ROWS || s->mode == RAD_MAP_COLS;

@@ -85,7 +85,7 @@ static void unserved_value(RadBuilder *b, const char *what, const char *name, co
 static void refuse_map(RadBuilder *b, const RadNameMap *m)
 {
     static const char *const mode[] = {
-        [RAD_MAP_WNORM] = "RAD_MAP_WNORM", [RAD_MAP_TRANSPOSE] = "RAD_MAP_TRANSPOSE",
+        [RAD_MAP_WNORM] = "RAD_MAP_WNORM",
         [RAD_MAP_EMA] = "RAD_MAP_EMA", [RAD_MAP_TAP] = "RAD_MAP_TAP",
         [RAD_MAP_COLS] = "RAD_MAP_COLS",
     };

@@ -429,7 +429,6 @@ static void served(void)
     X("rad_weight_shard_parts: more than one rank", \
       rad_weight_shard_parts(b, WEIGHT(.n_row_parts = 2, .row_parts = { 4, D - 4 }), 1, 0, 2)) \
     X("'view': mode RAD_MAP_WNORM is", MAP(.mode = RAD_MAP_WNORM)) \
-    X("'view': mode RAD_MAP_TRANSPOSE is", MAP(.mode = RAD_MAP_TRANSPOSE)) \
     X("'view': mode RAD_MAP_EMA is", MAP(.mode = RAD_MAP_EMA)) \
     X("'view': mode RAD_MAP_TAP is", MAP(.mode = RAD_MAP_TAP)) \
     X("'view': mode RAD_MAP_COLS is", MAP(.mode = RAD_MAP_COLS)) \
