@@ -59,6 +59,7 @@ golden() {
 @test "golden: seed_oss" { golden seed_oss; }
 @test "golden: arcee" { golden arcee; }
 @test "golden: smollm3" { golden smollm3; }
+@test "golden: gpt_neox" { golden gpt_neox; }
 
 # edit DIR SED [TENSOR FROM]: a copy, ./edited: its config edited, then a tensor
 # added under a name from another, or taken away.
