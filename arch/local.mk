@@ -35,6 +35,7 @@ dist_map_DATA += \
 	arch/maps/arcee.json \
 	arch/maps/smollm3.json \
 	arch/maps/gpt_neox.json \
+	arch/maps/gpt2.json \
 	arch/maps/gguf_decoder.json \
 	arch/maps/gguf_llama.json arch/maps/gguf_qwen2.json arch/maps/gguf_qwen3.json
 dist_circuit_DATA += arch/circuits/decoder.json

@@ -60,6 +60,7 @@ golden() {
 @test "golden: arcee" { golden arcee; }
 @test "golden: smollm3" { golden smollm3; }
 @test "golden: gpt_neox" { golden gpt_neox; }
+@test "golden: gpt2" { golden gpt2; }
 
 # edit DIR SED [TENSOR FROM]: a copy, ./edited: its config edited, then a tensor
 # added under a name from another, or taken away.
