@@ -144,3 +144,17 @@ EOF
     has "${lines[1]}" "REFUSED: "
     [ "${lines[2]}" = "1 pass, 0 fail, 1 refused" ]
 }
+
+@test "golden: what is turned has the shape it should, or is refused" {
+    need_fixtures golden/unpack.sh
+    edit "$BATS_FILE_TMPDIR/gpt2" 's/"n_inner": null/"n_inner": 128/'
+    run_fail 3 rad-convert -q edited -o m.rad
+    has "$stderr" "tensor 'transformer.h.0.mlp.c_fc.weight': shape 64x256, want 128x64"
+    edit "$BATS_FILE_TMPDIR/gpt2" 's/"n_embd": 64/"n_embd": 128/'
+    run_fail 3 rad-convert -q edited -o m.rad
+    # a quantiser sees what is turned: 8 bits a number still choose the same ids
+    run_ok rad-convert -q --quant 'blk.*.ffn_up.weight=rtn:codes=i8,group=32,scale=f16' \
+        "$BATS_FILE_TMPDIR/gpt2" -o m.rad
+    run_split rad-probe golden m.rad "$BATS_FILE_TMPDIR/gpt2"
+    has "$output" " 32/32 "
+}

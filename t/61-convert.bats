@@ -134,9 +134,9 @@ R
 
 @test "rad-convert: a refusal names the file, once, and what is there instead" {
     need_fixtures golden/unpack.sh
-    sh "$FIXTURES/golden/unpack.sh" g qwen3-embed gpt2
-    run_fail 3 rad-convert -q g/gpt2 -o m.rad
-    has "$stderr" "'g/gpt2': 'config.json': key 'model_type' (string \"gpt2\")"
+    sh "$FIXTURES/golden/unpack.sh" g qwen3-embed hy_v4
+    run_fail 3 rad-convert -q g/hy_v4 -o m.rad
+    has "$stderr" "'g/hy_v4': 'config.json': key 'model_type' (string \"hy_v4\")"
     run_fail 3 rad-convert -q g/qwen3-embed -o m.rad
     has "$stderr" "there is 'embed_tokens.weight', as in a model stored without"
 }
