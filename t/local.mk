@@ -9,7 +9,7 @@ bats_tests = \
 	t/03-cmd.bats \
 	t/04-install.bats \
 	t/10-container.bats \
-	t/50-plan.bats t/12-ckpt.bats t/13-damage.bats \
+	t/50-plan.bats t/12-ckpt.bats t/13-damage.bats t/80-faults.bats \
 	t/20-tokenizer.bats \
 	t/25-template.bats \
 	t/40-ref.bats \
