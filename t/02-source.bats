@@ -62,6 +62,20 @@ headers_alone() {
     [ "$n" -ge 5 ]
 }
 
+# The leak checker dies of variables of a thread in what dlopen brings.
+@test "source: plugins keep nothing in thread-local storage" {
+    need_tool readelf
+    bad=0 n=0
+    for f in "$RADIANCE_HOME"/*/*.so; do
+        n=$((n + 1))
+        if readelf -lW "$f" | grep -q '^ *TLS '; then
+            echo "$f has thread-local variables"
+            bad=1
+        fi
+    done
+    [ $bad -eq 0 ] && [ $n -gt 0 ]
+}
+
 @test "source: every public header compiles alone with gcc" {
     need_tool gcc
     headers_alone gcc

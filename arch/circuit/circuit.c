@@ -23,7 +23,6 @@ struct home {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct home *homes;                   /* guarded by lock; entries are immutable */
-static _Thread_local const struct home *counted;   /* what rad_arch_pair_at counts through */
 
 static void home_free(struct home *h)
 {
@@ -53,7 +52,6 @@ void rad_plugin_close(void)
         home_free(h);
     }
     pthread_mutex_unlock(&lock);
-    counted = NULL;
 }
 
 static rad_status home_new(const char *path, struct home **out, struct rad_err *err)
@@ -98,7 +96,6 @@ int rad_arch_pair_count(const char *home)
         }
     }
     pthread_mutex_unlock(&lock);
-    counted = h;
     if (st) {
         rad_log(RAD_LOG_ERROR, "arch", "%s", err.text);
         return st;
@@ -106,9 +103,12 @@ int rad_arch_pair_count(const char *home)
     return h->n_pairs;
 }
 
-const RadArchPair *rad_arch_pair_at(int i)
+const RadArchPair *rad_arch_pair_at(const char *home, int i)
 {
-    return counted && i >= 0 && i < counted->n_pairs ? &counted->pair[i] : NULL;
+    pthread_mutex_lock(&lock);
+    const struct home *h = find(home);
+    pthread_mutex_unlock(&lock);
+    return h && i >= 0 && i < h->n_pairs ? &h->pair[i] : NULL;
 }
 
 static int circuit_probe(const RadModelMeta *meta, RadArchProbe *out)

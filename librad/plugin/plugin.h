@@ -29,7 +29,7 @@ struct radi_exports {
     const char *(*arch_id)(void);
     const char *(*arch_quant)(void);
     int (*pair_count)(const char *home);
-    const RadArchPair *(*pair_at)(int i);
+    const RadArchPair *(*pair_at)(const char *home, int i);
     int (*probe)(const RadModelMeta *meta, RadArchProbe *out);
     int (*declare)(RadBuilder *b, const RadModelMeta *meta, const RadBuildCtx *ctx);
     void (*step)(RadCtx *c, const RadBatch *batch);

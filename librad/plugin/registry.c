@@ -176,7 +176,7 @@ static rad_status read_pairs(struct rad_plugins *p, struct radi_lib *l, struct r
     for (int i = 0; i < n; i++) {
         RadArchPair one = { 0 };
         if (l->x.pair_count) {
-            const RadArchPair *q = l->x.pair_at(i);
+            const RadArchPair *q = l->x.pair_at(p->home, i);
             if (q)
                 one = *q;
         } else {

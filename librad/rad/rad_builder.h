@@ -273,7 +273,7 @@ const char *rad_arch_quant(void);
 /* Instead of the two above: a plugin that claims several pairs, each exact.
  * `home` is the plugin search path in force (colon-separated). */
 int rad_arch_pair_count(const char *home);
-const RadArchPair *rad_arch_pair_at(int i);
+const RadArchPair *rad_arch_pair_at(const char *home, int i);
 /* Optional; refused when it answers 1: nothing serves imports yet. */
 int rad_arch_serves_imports(void);
 int rad_arch_probe(const RadModelMeta *meta, RadArchProbe *out);
