@@ -6,8 +6,8 @@
 
 Needs the PyPI packages llama-cpp-python and numpy, and `radiance` on PATH.
 llama.cpp rounds activations to 8 bits when it multiplies quantised weights;
---exact (with the package gguf) decodes the weights into a float32 GGUF first,
-so that both compute with the same numbers. Exit 1 when the perplexities differ
+--exact (with the package gguf) decodes the weights into a float32 GGUF first
+and keeps a float32 cache, so that both compute with the same numbers. Exit 1 when the perplexities differ
 by more than 0.5 %, or when greedy tokens part where the two best logits of
 either side differ by 0.05 or more."""
 import argparse
@@ -45,9 +45,11 @@ def decoded(path, out):
     dst.close()
 
 
-def load(path, n_ctx):
+def load(path, n_ctx, exact):
+    """As llama.cpp comes, with a float16 cache; exact: a float32 one."""
+    cache = {"type_k": 0, "type_v": 0} if exact else {}
     return Llama(path, n_ctx=n_ctx, n_batch=min(n_ctx, 512), logits_all=True, verbose=False,
-                 n_threads=os.cpu_count(), type_k=0, type_v=0)
+                 n_threads=os.cpu_count(), **cache)
 
 
 def peer_perplexity(model, ids, window):
@@ -102,7 +104,7 @@ def main():
         if a.exact:
             path = os.path.join(tmp, "f32.gguf")
             decoded(a.gguf, path)
-        model = load(path, a.window)
+        model = load(path, a.window, a.exact)
         with open(a.text, "rb") as f:
             ids = model.tokenize(f.read(), add_bos=False, special=False)[:a.tokens]
         peer = peer_perplexity(model, ids, a.window)
