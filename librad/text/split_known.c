@@ -181,7 +181,7 @@ static size_t split_qwen35(const char *s, size_t n, size_t i, bool *matched)
     return cl100k(s, n, i, 1, LETTER | MK, true);
 }
 
-size_t radi_split_gpt2(const char *s, size_t n, size_t i, bool *matched)
+size_t radi_split_bytelevel(const char *s, size_t n, size_t i, bool *matched)
 {
     size_t l, e, p = i;
     *matched = true;
@@ -338,10 +338,10 @@ static size_t split_deepseek3(const char *s, size_t n, size_t i, bool *matched)
 
 const struct radi_known_pattern radi_known_patterns[] = {
     { "gpt-2", "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+",
-      radi_split_gpt2, true },
+      radi_split_bytelevel, true },
     { "gpt-2 grouped",
       "'(?:[sdmt]|ll|ve|re)| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+",
-      radi_split_gpt2, true },
+      radi_split_bytelevel, true },
     { "llama-3", NOCASE CL100K, split_llama3, true },
     { "qwen2",
       NOCASE "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|" TAIL,

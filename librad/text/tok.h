@@ -206,7 +206,7 @@ typedef size_t radi_splitter(const char *s, size_t n, size_t pos, bool *matched)
 struct radi_known_pattern { const char *name, *pattern; radi_splitter *fn; bool total; };
 extern const struct radi_known_pattern radi_known_patterns[];   /* ends with NULL name */
 const struct radi_known_pattern *radi_pattern_known(const char *pat, size_t n);
-radi_splitter radi_split_gpt2;
+radi_splitter radi_split_bytelevel;
 
 /* White_Space; \w; general category tests, on code points */
 bool radi_cp_space(uint32_t cp);
