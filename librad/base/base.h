@@ -146,7 +146,7 @@ struct radi_filemap {            /* read-only view of a whole file */
     bool owned;                  /* data was allocated, not mapped */
 };
 /* Maps a regular file; reads a pipe or "-" (stdin) whole, up to `limit` bytes
- * (0: none). A .zst stream (by its magic) is decompressed into memory. */
+ * (0: half of the memory). A .zst stream (by its magic) is decompressed. */
 rad_status radi_filemap_open(const char *path, uint64_t limit, struct radi_filemap *out,
                              struct rad_err *err) RAD_MUSTCHECK;
 void radi_filemap_close(struct radi_filemap *m);

@@ -146,10 +146,21 @@ static rad_status slurp(int fd, const uint8_t *head, size_t n, struct sink *s,
     }
 }
 
+/* A stream is held whole, and a compressed one may grow without end: without
+ * the caller's limit it may take half of the machine's memory. */
+static uint64_t stream_limit(uint64_t limit)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+
+    if (limit || pages <= 0 || size <= 0)
+        return limit;
+    return (uint64_t)pages * (uint64_t)size / 2;
+}
+
 static rad_status read_stream(int fd, uint64_t limit, struct radi_filemap *out,
                               struct rad_err *err)
 {
-    struct sink s = { .limit = limit };
+    struct sink s = { .limit = stream_limit(limit) };
     uint8_t head[4];
     size_t n = 0;
     rad_status st = RAD_OK;
