@@ -274,7 +274,11 @@ int main(int argc, char **argv)
         case O_MAX_SEQS: o.dep.max_seqs = cmd_arg_i64(1, 4096); break;
         case O_MAX_TOK: o.dep.max_tok = cmd_arg_i64(1, 1 << 20); break;
         case O_CHUNK: o.chunk = cmd_arg_i64(1, 1 << 20); break;
-        case O_STEP_MS: o.step_ms = cmd_arg_i64(0, 1 << 20) ? cmd_arg_i64(0, 1 << 20) : -1; break;
+        case O_STEP_MS:
+            o.step_ms = cmd_arg_i64(0, 1 << 20);
+            if (!o.step_ms)
+                o.step_ms = -1;        /* the engine's word for any */
+            break;
         case O_KV_DTYPE: o.dep.kv_dtype = dtype_of("kv-cache-dtype", cmd_arg()); break;
         case O_ACT_DTYPE: o.dep.act_dtype = dtype_of("act-dtype", cmd_arg()); break;
         case O_KV_TOKENS: o.dep.kv_tokens = cmd_arg_i64(1, INT32_MAX); break;

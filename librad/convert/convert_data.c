@@ -212,8 +212,8 @@ rad_status radi_cv_write_item(struct rad_convert *c, struct radi_cv_item *it, si
 {
     struct work w = { .c = c, .it = it, .lock = PTHREAD_MUTEX_INITIALIZER };
     rad_status st = RAD_OK;
-    w.measure = it->quant && rad_encoding_find(&it->enc, "codes") >= 0;
-    w.measure = w.measure || (it->quant && rad_encoding_is_plain(&it->enc, 0));
+    w.measure = it->quant && (rad_encoding_find(&it->enc, "codes") >= 0 ||
+                              rad_encoding_is_plain(&it->enc, 0));
     for (int p = 0; !st && p < it->enc.n_planes; p++) {
         st = rad_plane_geom(&it->enc, p, it->rows, it->cols, &w.geom[p], err);
         size_t bytes = w.geom[p].bytes ? (size_t)w.geom[p].bytes : 1;

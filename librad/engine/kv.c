@@ -18,7 +18,6 @@ rad_status radi_kv_init(struct radi_kv *kv, const struct radi_rt *rt, int64_t ma
 {
     memset(kv, 0, sizeof *kv);
     kv->n_groups = radi_rt_n_kv(rt);
-    kv->max_ctx = max_ctx;
     if (kv->n_groups > RADI_KV_GROUPS)
         return rad_fail(err, RAD_E_UNSUPPORTED, "%d kv groups, at most %d are served",
                         kv->n_groups, RADI_KV_GROUPS);

@@ -18,7 +18,6 @@ struct radi_kv_group {
 struct radi_kv {
     int n_groups;
     struct radi_kv_group g[RADI_KV_GROUPS];
-    int64_t max_ctx;
 };
 
 /* Pages and slots of one sequence. */

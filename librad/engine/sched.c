@@ -152,11 +152,10 @@ static bool plan_running(struct rad_engine *e, int64_t *budget, int64_t *out, in
     int64_t n_decode = 0;
     for (int64_t i = 0; i < e->n_running; i++)
         n_decode += is_decode(e->running[i]);
-    int64_t spare = prompt_budget(e, *budget, n_decode);
-    *prompt = spare;
+    *prompt = prompt_budget(e, *budget, n_decode);
     for (int64_t i = 0; i < e->n_running; i++) {
         struct rad_request *r = e->running[i];
-        int64_t q = is_decode(r) ? RADI_MIN(1, *out) : chunk_of(e, r, spare, *out);
+        int64_t q = is_decode(r) ? RADI_MIN(1, *out) : chunk_of(e, r, *prompt, *out);
         if (q <= 0 || *out <= 0)
             continue;
         bool ok;
@@ -174,8 +173,7 @@ static bool plan_running(struct rad_engine *e, int64_t *budget, int64_t *out, in
             continue;
         }
         if (!is_decode(r))
-            spare -= q;
-        *prompt = spare;
+            *prompt -= q;
         plan_one(e, r, q);
         *budget -= q;
         *out -= e->planned[e->n_planned - 1].n_out;

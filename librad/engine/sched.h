@@ -29,7 +29,6 @@ struct rad_request {
     int32_t *tok;                    /* [n_prompt + max_new] */
     int64_t n_tok;                   /* known tokens: prompt and output */
     int64_t n_done;                  /* tokens whose KV is computed */
-    bool emitted_all;                /* recompute after preemption: no events */
     struct radi_kv_seq kv;
 };
 

@@ -54,7 +54,7 @@ static rad_status kv_shape(struct rad_plan *p, struct radi_kv_decl *g, struct ra
     for (int i = 1; i < 4; i++)
         if (!radi_mul_u64(n, (uint64_t)g->shape[i], &n) || n > (uint64_t)1 << 44)
             return rad_fail(err, RAD_E_SHAPE, "kv group '%s': a page is too large", g->name);
-    g->layer_bytes = n;                         /* of one page or slot, for now */
+    g->layer_bytes = n;                         /* one page or slot; times their number below */
     g->page_bytes = n * g->n_layers;
     g->slot = radi_arena_array(&p->mem, (size_t)g->max_layer + 2, sizeof *g->slot);
     if (!g->slot)
